@@ -1,0 +1,1 @@
+"""The job: options, reading, grouping, writing, manifest, graph and command line."""

@@ -1,0 +1,55 @@
+"""The command `threadloom`."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Sequence
+
+from pipeline.arguments import expanded, parser
+from schemas.errors import JobError, UsageError
+
+FAILED, USAGE = 1, 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command and gives its exit code: 0 done, 1 failed, 2 wrong usage, 3 too many rejects."""
+    try:
+        return _command(sys.argv[1:] if arguments is None else arguments)
+    except UsageError as error:
+        _say(error)
+        return USAGE
+    except JobError as error:
+        _say(error)
+        return FAILED
+    except KeyboardInterrupt:
+        _say("stopped; nothing was committed")
+        return 130
+
+
+def _command(arguments: Sequence[str]) -> int:
+    top = parser()
+    known, rest = top.parse_known_args(expanded(arguments))
+    # A hook is found where the command is run, also when it was not started by `python -m`.
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    # Beam and its clients log on import and while they run; what matters to a user is raised.
+    logging.basicConfig(level=logging.ERROR, format="%(name)s: %(message)s")
+    from pipeline.run import run  # Beam takes a second to import: not for --help
+
+    return run(known, rest, _own_options())
+
+
+def _own_options() -> list[str]:
+    run = parser()._subparsers._group_actions[0].choices["run"]  # type: ignore[union-attr, index]
+    return [name for action in run._actions for name in action.option_strings]
+
+
+def _say(message: object) -> None:
+    line = " ".join(str(message).split())
+    sys.stderr.write(f"threadloom: error: {line}\n")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

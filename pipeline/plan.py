@@ -1,0 +1,111 @@
+"""What a run will do, decided once before it starts: files, splits, shards, formats."""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections.abc import Sequence
+
+import msgspec
+from apache_beam.io.filesystem import BeamIOError
+from apache_beam.io.filesystems import FileSystems
+
+from pipeline.commit import Committing, has_result
+from pipeline.inputs import FileFormat, InputFile, Split, matched_files, splits_of
+from pipeline.options import RunOptions, shards_for
+from pipeline.reading import blocks_of_split
+from pipeline.writing import TEMPORARY, ShardFiles
+from schemas.errors import JobError, UsageError
+from schemas.formats import Dataset
+from schemas.records import Kind
+from transforms.convert import Target
+from transforms.decode import Source
+from transforms.dofns import HookSpec
+
+_PEEKED_FILES = 64
+_PEEKED_BYTES = 1 << 20
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """A run, ready to be built into a graph."""
+
+    options: RunOptions
+    inputs: list[InputFile]
+    splits: list[Split]
+    targets: list[Target]
+    hooks: HookSpec
+    files: ShardFiles
+
+    @property
+    def total_bytes(self) -> int:
+        return sum(file.size for file in self.inputs)
+
+    @property
+    def committing(self) -> Committing:
+        return Committing(self.files, self.inputs, self.targets, self.options.described())
+
+
+def planned(options: RunOptions) -> Plan:
+    """The plan for these options. Raises UsageError, or JobError where the output cannot be written."""
+    inputs = matched_files(options.input)
+    hooks = HookSpec(
+        options.attachment_root, options.transform_message, options.on_unsupported_attachment
+    )
+    try:
+        hooks.resolved()
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    shards = shards_for([(file.format, file.size) for file in inputs], options.num_shards)
+    files = ShardFiles(options.output, uuid.uuid4().hex, shards)
+    _check_output(options, inputs)
+    return Plan(
+        options, inputs, splits_of(inputs), _targets(options, inputs), hooks, files
+    )
+
+
+def _targets(options: RunOptions, inputs: Sequence[InputFile]) -> list[Target]:
+    needs_a_look = options.format is None and Dataset.TRAINING in options.datasets
+    holds_agui = needs_a_look and _holds_agui(inputs, options.source_kind)
+    return [
+        Target(
+            dataset,
+            options.format_for(dataset, holds_agui=holds_agui),
+            options.guard_options,
+            options.include_names,
+        )
+        for dataset in options.datasets
+    ]
+
+
+def _holds_agui(inputs: Sequence[InputFile], source: Source) -> bool:
+    """Whether an AG-UI record is among the first records of the archive's first files."""
+    if source != "auto":
+        return source == "ag-ui"
+    for number, file in enumerate(inputs[:_PEEKED_FILES]):
+        end = _PEEKED_BYTES if file.format is FileFormat.JSONL else None
+        blocks = blocks_of_split(Split(number, file.path, file.format, 0, end), source)
+        for block in itertools.islice(blocks, 1):
+            if any(record.kind is not Kind.CHAT for record in block.records):
+                return True
+    return False
+
+
+def _check_output(options: RunOptions, inputs: Sequence[InputFile]) -> None:
+    output = options.output
+    for file in inputs:
+        if file.path.startswith(output.rstrip("/") + "/"):
+            raise UsageError(f"--input matches {file.path!r}, which lies in --output {output!r}")
+    try:
+        if has_result(output) and not options.overwrite:
+            raise UsageError(
+                f"--output {output!r} holds a result already: name another folder, or add --overwrite"
+            )
+        probe = FileSystems.join(output, TEMPORARY, f"probe-{uuid.uuid4().hex}")
+        with FileSystems.create(probe) as stream:
+            stream.write(b"")
+        FileSystems.delete([probe])
+    except (OSError, BeamIOError, ValueError) as error:
+        if isinstance(error, UsageError):
+            raise
+        problem = getattr(error, "strerror", None) or str(error).splitlines()[0]
+        raise JobError(f"--output {output!r} cannot be written: {problem}") from None

@@ -1,0 +1,97 @@
+"""The archive into the graph: splits in, packed records keyed by shard out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import apache_beam as beam
+from apache_beam.pvalue import PBegin, DoOutputsTuple, TaggedOutput
+
+from pipeline.inputs import Split
+from pipeline.progress import Progress
+from pipeline.reading import Block, blocks_of_split
+from schemas.records import Record, Rejected
+from transforms.decode import Source
+from transforms.dofns import REJECTS, TALLY
+from transforms.ledger import Tally, tally_reject
+from transforms.record_tables import packed_records
+from transforms.rejects import packed_rejects
+from transforms.sharding import shard_of
+
+RECORDS = "records"
+
+# An element of the shuffle: all records of so many bytes of archive that go to one shard.
+_FLUSH_BYTES = 16 << 20
+
+
+class ReadArchive(beam.PTransform):  # type: ignore[misc]
+    """Reads splits into (shard, packed records); rejects and tallies on tags of their own.
+
+    What cannot be decoded ends as a reject with its place; nothing raises but the file system.
+    """
+
+    def __init__(
+        self, splits: Sequence[Split], source: Source, shards: int, progress: Progress
+    ) -> None:
+        super().__init__()
+        self._splits = splits
+        self._read = _ReadSplit(source, shards, progress)
+
+    def expand(self, begin: PBegin) -> DoOutputsTuple:
+        return (
+            begin
+            | "Splits" >> beam.Create(self._splits, reshuffle=False)
+            | "Spread splits" >> beam.Reshuffle()
+            | "Read and decode" >> beam.ParDo(self._read).with_outputs(REJECTS, TALLY, main=RECORDS)
+        )
+
+
+class _ReadSplit(beam.DoFn):  # type: ignore[misc]
+    """Split -> (shard, packed records) …, tagged (shard, packed rejects) and tally"""
+
+    def __init__(self, source: Source, shards: int, progress: Progress) -> None:
+        self._source = source
+        self._shards = shards
+        self._progress = progress
+
+    def process(self, split: Split) -> Iterator[Any]:
+        tally: Tally = Counter()
+        by_shard: dict[int, list[Record]] = {}
+        held = 0
+        for block in blocks_of_split(split, self._source):
+            _count(tally, block)
+            self._progress.report(len(block.records) + len(block.rejects), block.size)
+            for record in block.records:
+                by_shard.setdefault(shard_of(record.thread_id, self._shards), []).append(record)
+            if block.rejects:
+                yield from self._packed_rejects(split.path, block.rejects)
+            held += block.size
+            if held >= _FLUSH_BYTES:
+                yield from _packed(by_shard)
+                by_shard, held = {}, 0
+        yield from _packed(by_shard)
+        yield TaggedOutput(TALLY, dict(tally))
+
+    def _packed_rejects(self, path: str, rejects: list[Rejected]) -> Iterator[TaggedOutput]:
+        by_shard: dict[int, list[Rejected]] = {}
+        for reject in rejects:
+            key = reject.thread_id or f"{path}:{reject.place.at}"
+            by_shard.setdefault(shard_of(key, self._shards), []).append(reject)
+        for shard, of_shard in by_shard.items():
+            yield TaggedOutput(REJECTS, (shard, packed_rejects(of_shard)))
+
+
+def _packed(by_shard: dict[int, list[Record]]) -> Iterator[tuple[int, bytes]]:
+    for shard, records in by_shard.items():
+        yield shard, packed_records(records)
+
+
+def _count(tally: Tally, block: Block) -> None:
+    tally["read/records"] += len(block.records) + len(block.rejects)
+    tally["read/messages"] += sum(record.messages for record in block.records)
+    tally["read/bytes"] += block.size
+    for reject in block.rejects:
+        tally["read/messages"] += reject.messages
+        tally_reject(tally, reject.reason, reject.messages)

@@ -1,0 +1,111 @@
+"""`threadloom run`: options to a plan, the plan to a graph, the graph to a result."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import logging
+import re
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import apache_beam as beam
+import msgspec
+from apache_beam.io.filesystems import FileSystems
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from pipeline.beam_options import beam_options, runs_in_process
+from pipeline.commit import MANIFEST, discard, read_bytes
+from pipeline.graph import build
+from pipeline.options import RunOptions, parsed_limit
+from pipeline.plan import Plan, planned
+from pipeline.progress import Progress, ProgressLine
+from pipeline.summary import rejected_records, summary
+from schemas.errors import JobError
+
+DONE, TOO_MANY_REJECTED = 0, 3
+_OWN_ERROR = re.compile(r"(?:JobError|UsageError): (.*?)(?: \[while running .*)?$", re.MULTILINE)
+
+
+def run(arguments: argparse.Namespace, rest: Sequence[str], own_options: Sequence[str]) -> int:
+    """Runs the job and gives the exit code. Raises UsageError, JobError."""
+    started = time.monotonic()
+    options = run_options(arguments)
+    pipeline_options = beam_options(rest, own_options)
+    logging.getLogger("apache_beam").setLevel(logging.ERROR)
+    FileSystems.set_options(pipeline_options)
+    plan = planned(options)
+    with _progress(plan, pipeline_options, quiet=arguments.quiet) as progress:
+        try:
+            execute(plan, pipeline_options, progress)
+        except BaseException:
+            with contextlib.suppress(Exception):
+                discard(plan.files)
+            raise
+    manifest = committed_manifest(options.output)
+    if not arguments.quiet:
+        sys.stderr.write(summary(manifest, options.output, time.monotonic() - started) + "\n")
+    limit = parsed_limit(options.max_rejected)
+    rejected, read = rejected_records(manifest), manifest["read"]["records"]
+    if limit.is_exceeded(rejected, read):
+        sys.stderr.write(
+            f"threadloom: {rejected} of {read} records were rejected, more than --max_rejected "
+            f"{options.max_rejected} allows: see {options.output}/rejected\n"
+        )
+        return TOO_MANY_REJECTED
+    return DONE
+
+
+def run_options(arguments: argparse.Namespace) -> RunOptions:
+    """The options as given, checked. Raises UsageError."""
+    values = {name: getattr(arguments, name) for name in RunOptions.__struct_fields__}
+    values["input"] = tuple(values["input"])
+    values["allowed_tools"] = tuple(
+        name.strip() for name in values["allowed_tools"].split(",") if name.strip()
+    )
+    return RunOptions(**values)
+
+
+def execute(plan: Plan, options: PipelineOptions, progress: Progress) -> None:
+    """Runs the plan's graph to its end. Raises JobError."""
+    try:
+        pipeline = beam.Pipeline(options=options)
+        build(pipeline, plan, progress)
+        result = pipeline.run()
+        state = result.wait_until_finish()
+    except Exception as error:  # runners raise whatever the failure was, wrapped in their own way
+        raise JobError(readable(error)) from error
+    if str(state) not in ("DONE", "None"):
+        raise JobError(f"the runner ended the job as {state}")
+
+
+def readable(error: BaseException) -> str:
+    """A runner's error in one line: our own message where there is one, else its last line."""
+    text = str(error)
+    own = _OWN_ERROR.findall(text)
+    if own:
+        return str(own[-1])
+    if isinstance(error, JobError):
+        return text
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    line = lines[-1] if lines else type(error).__name__
+    return re.sub(r" \[while running .*", "", line)
+
+
+def committed_manifest(output: str) -> dict[str, Any]:
+    """The manifest that the job committed."""
+    content: dict[str, Any] = msgspec.json.decode(
+        read_bytes(FileSystems.join(output, MANIFEST))
+    )
+    return content
+
+
+@contextlib.contextmanager
+def _progress(plan: Plan, options: PipelineOptions, *, quiet: bool) -> Iterator[Progress]:
+    if quiet or not runs_in_process(options):
+        yield Progress()
+        return
+    with ProgressLine(plan.total_bytes) as progress:
+        yield progress

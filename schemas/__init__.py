@@ -1,0 +1,1 @@
+"""What the data is: record types, turns, reasons, formats and the Arrow and Avro schemas. No Beam."""

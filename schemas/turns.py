@@ -1,0 +1,73 @@
+"""A thread's turns: the one shape between the two source vocabularies and the six formats."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from schemas.reasons import Repair
+
+Role = Literal["user", "assistant", "system", "tool"]
+
+
+class ToolCall(msgspec.Struct):
+    """One call of an assistant turn. `args` is a JSON object (upstream guards may leave other JSON)."""
+
+    id: Any
+    name: Any
+    args: Any
+
+
+class FilePart(msgspec.Struct):
+    """An attachment whose data was had: `data` is base64, as it stands in the datasets."""
+
+    kind: Literal["image", "text-file"]
+    media_type: str
+    data: str
+    name: str | None = None
+    has_name: bool = False
+
+
+class Turn(msgspec.Struct):
+    """One message of a thread on its way to a row.
+
+    `source` is the position of the message in its thread (the ledger's key), `sent_ms` epoch
+    milliseconds or None. `result_of` is the call id that a tool turn answers, `tool_name` the name
+    of the tool that was called. `joined` holds the positions of further messages merged into it.
+    """
+
+    role: Role
+    text: str
+    source: int = -1
+    message_id: str | None = None
+    sent_ms: int | None = None
+    files: list[FilePart] = []
+    calls: list[ToolCall] = []
+    result_of: Any = None
+    tool_name: str | None = None
+    failed: bool = False
+    joined: list[int] = []
+
+
+class RepairNote(msgspec.Struct, frozen=True):
+    """One change: the message it concerns, why, and enough detail to undo it in one's head."""
+
+    message_id: str | None
+    reason: Repair
+    detail: str
+
+
+class LeftOut(msgspec.Struct, frozen=True):
+    """A message of the thread (by position) that is in no row, and the reason."""
+
+    source: int
+    reason: Repair
+
+
+class Conversion(msgspec.Struct):
+    """What a thread-level conversion gives: the turns that stay, the repairs, the messages left out."""
+
+    turns: list[Turn]
+    repairs: list[RepairNote]
+    left_out: list[LeftOut]

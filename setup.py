@@ -1,0 +1,43 @@
+"""Threadloom: conversation archives to training and replay datasets, as an Apache Beam job."""
+
+from setuptools import setup
+
+setup(
+    name="threadloom",
+    version="0.1.0",
+    description="Conversation archives to training and replay datasets, as an Apache Beam job",
+    license="Apache-2.0",
+    python_requires=">=3.11,<3.14",
+    packages=[
+        "schemas",
+        "schemas.avro",
+        "transforms",
+        "transforms.formats",
+        "transforms.guards",
+        "pipeline",
+    ],
+    package_data={"schemas.avro": ["*.avsc"]},
+    install_requires=[
+        "apache-beam>=2.77,<2.78",
+        "fastavro>=1.12,<2",
+        "msgspec>=0.21,<0.24",
+        "pyarrow>=22,<26",
+        "zstandard>=0.23,<0.26",
+    ],
+    extras_require={
+        "gcp": ["apache-beam[gcp]>=2.77,<2.78"],
+        "aws": ["apache-beam[aws]>=2.77,<2.78"],
+        "test": [
+            "datasets>=4.7,<6",
+            "duckdb>=1.4,<3",
+            "hypothesis>=6.140,<7",
+            "langchain-core>=1.0,<2",
+            "mypy>=2.0,<3",
+            "polars>=1.30,<3",
+            "pytest>=9,<10",
+            "pyyaml>=6,<7",
+            "ruff>=0.14,<0.18",
+        ],
+    },
+    entry_points={"console_scripts": ["threadloom=pipeline.cli:main"]},
+)

@@ -1,0 +1,1 @@
+"""What happens to the data: pure functions, one algorithm a module; Beam only in `dofns.py`."""

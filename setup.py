@@ -21,6 +21,7 @@ setup(
         "apache-beam>=2.77,<2.78",
         "fastavro>=1.12,<2",
         "msgspec>=0.21,<0.24",
+        "numpy>=1.26,<3",
         "pyarrow>=22,<26",
         "zstandard>=0.23,<0.26",
     ],

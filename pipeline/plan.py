@@ -85,7 +85,7 @@ def _holds_agui(inputs: Sequence[InputFile], source: Source) -> bool:
         end = _PEEKED_BYTES if file.format is FileFormat.JSONL else None
         blocks = blocks_of_split(Split(number, file.path, file.format, 0, end), source)
         for block in itertools.islice(blocks, 1):
-            if any(record.kind is not Kind.CHAT for record in block.records):
+            if any(kind != Kind.CHAT for kind in block.table["kind"].to_pylist()):
                 return True
     return False
 

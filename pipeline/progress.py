@@ -30,9 +30,9 @@ class Progress(msgspec.Struct, frozen=True):
 
     address: str | None = None
 
-    def report(self, records: int, size: int) -> None:
+    def report(self, records: int, size: int, *, wake: bool = False) -> None:
         """Sends that so many more records and bytes were read. Never raises, never waits."""
-        if self.address is None or not (records or size):
+        if self.address is None or not (records or size or wake):
             return
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as out:
             out.setblocking(False)
@@ -66,6 +66,7 @@ class ProgressLine:
         trace: TracebackType | None,
     ) -> None:
         self._stopped.set()
+        Progress(os.path.join(self._folder, "progress")).report(0, 0, wake=True)
         self._thread.join(timeout=2)
         self._socket.close()
         shutil.rmtree(self._folder, ignore_errors=True)

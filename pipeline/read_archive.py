@@ -7,16 +7,18 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import apache_beam as beam
+import pyarrow as pa
+import pyarrow.compute as pc
 from apache_beam.pvalue import PBegin, DoOutputsTuple, TaggedOutput
 
 from pipeline.inputs import Split
 from pipeline.progress import Progress
 from pipeline.reading import Block, blocks_of_split
-from schemas.records import Record, Rejected
+from schemas.records import Rejected
 from transforms.decode import Source
 from transforms.dofns import REJECTS, TALLY
 from transforms.ledger import Tally, tally_reject
-from transforms.record_tables import packed_records
+from transforms.record_tables import by_shard, packed_table
 from transforms.rejects import packed_rejects
 from transforms.sharding import shard_of
 
@@ -58,39 +60,38 @@ class _ReadSplit(beam.DoFn):  # type: ignore[misc]
 
     def process(self, split: Split) -> Iterator[Any]:
         tally: Tally = Counter()
-        by_shard: dict[int, list[Record]] = {}
-        held = 0
+        held: list[pa.Table] = []
+        held_bytes = 0
         for block in blocks_of_split(split, self._source):
             _count(tally, block)
-            self._progress.report(len(block.records) + len(block.rejects), block.size)
-            for record in block.records:
-                by_shard.setdefault(shard_of(record.thread_id, self._shards), []).append(record)
+            self._progress.report(block.records + len(block.rejects), block.size)
+            held.append(block.table)
             if block.rejects:
                 yield from self._packed_rejects(split.path, block.rejects)
-            held += block.size
-            if held >= _FLUSH_BYTES:
-                yield from _packed(by_shard)
-                by_shard, held = {}, 0
-        yield from _packed(by_shard)
+            held_bytes += block.table.nbytes
+            if held_bytes >= _FLUSH_BYTES:
+                yield from self._packed_records(held)
+                held, held_bytes = [], 0
+        yield from self._packed_records(held)
         yield TaggedOutput(TALLY, dict(tally))
 
+    def _packed_records(self, tables: list[pa.Table]) -> Iterator[tuple[int, bytes]]:
+        if tables:
+            for shard, table in by_shard(pa.concat_tables(tables), self._shards):
+                yield shard, packed_table(table)
+
     def _packed_rejects(self, path: str, rejects: list[Rejected]) -> Iterator[TaggedOutput]:
-        by_shard: dict[int, list[Rejected]] = {}
+        of_shards: dict[int, list[Rejected]] = {}
         for reject in rejects:
             key = reject.thread_id or f"{path}:{reject.place.at}"
-            by_shard.setdefault(shard_of(key, self._shards), []).append(reject)
-        for shard, of_shard in by_shard.items():
+            of_shards.setdefault(shard_of(key, self._shards), []).append(reject)
+        for shard, of_shard in of_shards.items():
             yield TaggedOutput(REJECTS, (shard, packed_rejects(of_shard)))
 
 
-def _packed(by_shard: dict[int, list[Record]]) -> Iterator[tuple[int, bytes]]:
-    for shard, records in by_shard.items():
-        yield shard, packed_records(records)
-
-
 def _count(tally: Tally, block: Block) -> None:
-    tally["read/records"] += len(block.records) + len(block.rejects)
-    tally["read/messages"] += sum(record.messages for record in block.records)
+    tally["read/records"] += block.records + len(block.rejects)
+    tally["read/messages"] += pc.sum(block.table["messages"]).as_py() or 0
     tally["read/bytes"] += block.size
     for reject in block.rejects:
         tally["read/messages"] += reject.messages

@@ -13,17 +13,14 @@ from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
 from pipeline.inputs import FileFormat, Split
+from schemas.arrow import RECORDS
 from schemas.reasons import Reject
 from schemas.records import Place, Record, Rejected
 from transforms.compression import BrokenStream, Codec, decompressed
-from transforms.decode import (
-    RECORD_LIMIT,
-    Source,
-    oversized_line,
-    record_of_line,
-    record_of_row,
-)
-from transforms.lines import Line, lines_of_blocks
+from transforms.decode import RECORD_LIMIT, Source, record_of_row
+from transforms.decoded_lines import decoded_lines
+from transforms.lines import lines_of_blocks
+from transforms.record_tables import records_table
 
 BLOCK_BYTES = 4 << 20
 _ROWS_A_BLOCK = 8192
@@ -53,9 +50,13 @@ COLUMNS = (
 class Block(msgspec.Struct):
     """What one block of a split held; `size` is in bytes as stored, as near as is known."""
 
-    records: list[Record]
+    table: pa.Table
     rejects: list[Rejected]
     size: int = 0
+
+    @property
+    def records(self) -> int:
+        return int(self.table.num_rows)
 
 
 def blocks_of_split(split: Split, source: Source) -> Iterator[Block]:
@@ -79,29 +80,12 @@ def _line_blocks(split: Split, source: Source, stream: IO[bytes]) -> Iterator[Bl
         plain = _until_broken(counted, "zstd", broken)
     at = split.start
     for lines in lines_of_blocks(plain, split.start, split.end, RECORD_LIMIT):
-        block = _decoded(split.file, lines, source)
-        block.size = counted.taken()
-        if lines:
-            at = lines[-1].offset + lines[-1].size + 1
-        yield block
+        table, rejects = decoded_lines(lines, split.file, source)
+        at = max(at, lines.end)
+        yield Block(table, rejects, counted.taken())
     if broken:
         place = Place(split.file, at)
-        yield Block([], [Rejected(place, Reject.BROKEN_FILE, str(broken[0]))])
-
-
-def _decoded(file: int, lines: list[Line], source: Source) -> Block:
-    block = Block([], [])
-    for line in lines:
-        place = Place(file, line.offset)
-        if line.size > RECORD_LIMIT:
-            block.rejects.append(oversized_line(line.data, line.size, place))
-            continue
-        result = record_of_line(line.data, place, source)
-        if isinstance(result, Record):
-            block.records.append(result)
-        else:
-            block.rejects.append(result)
-    return block
+        yield Block(RECORDS.empty_table(), [Rejected(place, Reject.BROKEN_FILE, str(broken[0]))])
 
 
 class _CountedBlocks:
@@ -135,7 +119,8 @@ def _until_broken(
 def _row_blocks(
     split: Split, source: Source, rows: Iterator[Mapping[str, Any] | Rejected]
 ) -> Iterator[Block]:
-    block = Block([], [])
+    records: list[Record] = []
+    rejects: list[Rejected] = []
     for number, row in enumerate(rows):
         place = Place(split.file, number)
         if isinstance(row, Rejected):
@@ -144,13 +129,13 @@ def _row_blocks(
         else:
             result = record_of_row(row, place, source)
         if isinstance(result, Record):
-            block.records.append(result)
+            records.append(result)
         else:
-            block.rejects.append(result)
-        if len(block.records) >= _ROWS_A_BLOCK:
-            yield block
-            block = Block([], [])
-    yield block
+            rejects.append(result)
+        if len(records) >= _ROWS_A_BLOCK:
+            yield Block(records_table(records), rejects)
+            records, rejects = [], []
+    yield Block(records_table(records), rejects)
 
 
 _NOWHERE = Place(-1, -1)

@@ -11,7 +11,7 @@ from schemas.reasons import Repair
 Role = Literal["user", "assistant", "system", "tool"]
 
 
-class ToolCall(msgspec.Struct):
+class ToolCall(msgspec.Struct, gc=False):
     """One call of an assistant turn. `args` is a JSON object (upstream guards may leave other JSON)."""
 
     id: Any
@@ -19,7 +19,7 @@ class ToolCall(msgspec.Struct):
     args: Any
 
 
-class FilePart(msgspec.Struct):
+class FilePart(msgspec.Struct, gc=False):
     """An attachment whose data was had: `data` is base64, as it stands in the datasets."""
 
     kind: Literal["image", "text-file"]
@@ -29,7 +29,7 @@ class FilePart(msgspec.Struct):
     has_name: bool = False
 
 
-class Turn(msgspec.Struct):
+class Turn(msgspec.Struct, gc=False):
     """One message of a thread on its way to a row.
 
     `source` is the position of the message in its thread (the ledger's key), `sent_ms` epoch
@@ -50,7 +50,7 @@ class Turn(msgspec.Struct):
     joined: list[int] = []
 
 
-class RepairNote(msgspec.Struct, frozen=True):
+class RepairNote(msgspec.Struct, gc=False, frozen=True):
     """One change: the message it concerns, why, and enough detail to undo it in one's head."""
 
     message_id: str | None
@@ -58,14 +58,14 @@ class RepairNote(msgspec.Struct, frozen=True):
     detail: str
 
 
-class LeftOut(msgspec.Struct, frozen=True):
+class LeftOut(msgspec.Struct, gc=False, frozen=True):
     """A message of the thread (by position) that is in no row, and the reason."""
 
     source: int
     reason: Repair
 
 
-class Conversion(msgspec.Struct):
+class Conversion(msgspec.Struct, gc=False):
     """What a thread-level conversion gives: the turns that stay, the repairs, the messages left out."""
 
     turns: list[Turn]

@@ -18,7 +18,7 @@ from transforms.attachments import FileReader
 from transforms.chat_turns import chat_turn, is_empty
 from transforms.formats import RENDERERS, Renderer
 from transforms.guards import guarded_chat, guarded_history
-from transforms.guards.rules import GuardOptions
+from transforms.guards.rules import GuardOptions, Guards
 from transforms.hooks import (
     HookFailed,
     attachment_dict,
@@ -51,6 +51,11 @@ class Target(msgspec.Struct, frozen=True):
     guards: GuardOptions
     include_names: bool = False
 
+    @property
+    def needs_whole_thread(self) -> bool:
+        """Whether a Chat SDK message's conversion depends on its neighbours, too."""
+        return False
+
 
 class Row(msgspec.Struct):
     """One thread in a dataset. `messages`, `message_ids` and `sent_ms` are aligned."""
@@ -61,16 +66,6 @@ class Row(msgspec.Struct):
     sent_ms: list[int | None]
     tools: list[Any] | None
     repairs: list[RepairNote]
-
-    @property
-    def characters(self) -> int:
-        """How long its messages are, nearly: what row groups are bounded by."""
-        return sum(_characters(message) for message in self.messages)
-
-
-def _characters(message: dict[str, Any]) -> int:
-    content = message.get("content", message.get("data"))
-    return len(content) if isinstance(content, str) else len(str(content))
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -100,6 +95,8 @@ def converted(thread: Thread, target: Target, hooks: Hooks) -> Outcome:
         own_messages = {}
         conversion = guarded_history(thread.agui_messages(), target.guards)
     row = _row(thread, conversion, own_messages, RENDERERS[target.format])
+    if row is not None and not _speaks(conversion, target.guards):
+        row = None
     return Outcome(row, conversion.left_out, failures)
 
 
@@ -186,7 +183,6 @@ def _row(
     render: Renderer,
 ) -> Row | None:
     row = Row(thread.thread_id, [], [], [], thread.tools, conversion.repairs)
-    speaks = False
     for turn in conversion.turns:
         message = own_messages.get(turn.source) if own_messages else None
         if message is None:
@@ -195,8 +191,14 @@ def _row(
             for source in (turn.source, *turn.joined):
                 conversion.left_out.append(LeftOut(source, Repair.NO_PLACE_IN_FORMAT))
             continue
-        speaks = speaks or turn.role in ("user", "assistant")
         row.messages.append(message)
         row.message_ids.append(None if turn.joined else turn.message_id)
         row.sent_ms.append(None if turn.joined else turn.sent_ms)
-    return row if speaks else None
+    return row if row.messages else None
+
+
+def _speaks(conversion: Conversion, guards: GuardOptions) -> bool:
+    """Whether a user or an assistant is left; upstream sends a history without either, too."""
+    if guards.guards is Guards.UPSTREAM:
+        return True
+    return any(turn.role in ("user", "assistant") for turn in conversion.turns)

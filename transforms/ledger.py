@@ -43,12 +43,13 @@ def fates(thread: Thread, outcome: Outcome) -> tuple[Tally, list[tuple[Record, R
         _reject(tally, rejects, record, MIXED_REASON, "the thread is mostly of the other vocabulary")
     if outcome.row is None:
         failed = {failure.source: failure for failure in outcome.failures}
+        detail = no_turn_detail(Counter(left.reason for left in outcome.left_out))
         for position, record in enumerate(thread.records):
             failure = failed.get(position)
             if failure is not None:
                 _reject(tally, rejects, record, failure.reason, failure.detail)
             else:
-                _reject(tally, rejects, record, Reject.NO_TURN_LEFT, _no_turn_detail(outcome))
+                _reject(tally, rejects, record, Reject.NO_TURN_LEFT, detail)
         return tally, rejects
     tally["rows"] += 1
     for note in outcome.row.repairs:
@@ -61,12 +62,17 @@ def fates(thread: Thread, outcome: Outcome) -> tuple[Tally, list[tuple[Record, R
     return tally, rejects
 
 
-def _no_turn_detail(outcome: Outcome) -> str:
-    reasons = Counter(left.reason.value for left in outcome.left_out)
-    shown = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
-    return f"no user and no assistant message is left ({shown})" if shown else (
-        "no user and no assistant message in the thread"
-    )
+def no_turn_detail(reasons: Mapping[Repair, int]) -> str:
+    """Why a thread has no row: what was left out of it, by reason."""
+    if not reasons:
+        return "no user and no assistant message in the thread"
+    shown = ", ".join(f"{count} {reason.value}" for reason, count in sorted(reasons.items()))
+    return f"no user and no assistant message is left ({shown})"
+
+
+def count_left_out(tally: Tally, reason: Repair) -> None:
+    """Counts a record of one message that was left out."""
+    _count(tally, f"left_out/{reason.value}", 1)
 
 
 def _count_each(

@@ -20,6 +20,7 @@ from schemas.records import (
     Place,
     Record,
 )
+from transforms.sharding import shard_of
 
 
 class _ChatExtras(msgspec.Struct, omit_defaults=True):
@@ -34,13 +35,10 @@ _AGUI = msgspec.json.Decoder(AguiMessage)
 _HISTORY = msgspec.json.Decoder(History)
 
 
-def packed_records(records: list[Record]) -> bytes:
-    """The records as one Arrow IPC stream of one batch."""
-    columns: dict[str, list[Any]] = {name: [] for name in RECORDS.names}
-    append = [columns[name].append for name in RECORDS.names]
-    for record in records:
-        is_me, user_name, text, body = _split_body(record)
-        values = (
+def records_table(records: list[Record]) -> pa.Table:
+    """The records as a table of `RECORDS`."""
+    rows = [
+        (
             record.thread_id,
             int(record.kind),
             record.place.file,
@@ -49,21 +47,46 @@ def packed_records(records: list[Record]) -> bytes:
             record.sent_ms,
             record.edited_ms,
             record.messages,
-            is_me,
-            user_name,
-            text,
-            body,
+            *_split_body(record),
         )
-        for add, value in zip(append, values, strict=True):
-            add(value)
-    return packed_table(pa.table(columns, schema=RECORDS))
+        for record in records
+    ]
+    columns = zip(*rows, strict=True) if rows else [()] * len(RECORDS)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, RECORDS, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=RECORDS)
+
+
+def packed_extras(attachments: list[Attachment], links: list[Link]) -> bytes:
+    """A Chat SDK message's attachments and links, as its `body`."""
+    return msgspec.json.encode(_ChatExtras(attachments, links))
+
+
+def by_shard(table: pa.Table, shards: int) -> list[tuple[int, pa.Table]]:
+    """The records of each shard that has any. The hash is taken once a thread, not once a record."""
+    if shards == 1 or not table.num_rows:
+        return [(0, table)] if table.num_rows else []
+    encoded = table["thread_id"].combine_chunks().dictionary_encode()
+    of_thread = [shard_of(thread_id, shards) for thread_id in encoded.dictionary.to_pylist()]
+    of_record = pa.array(of_thread, pa.int32()).take(encoded.indices)
+    ordered = table.take(pc.sort_indices(of_record))
+    parts: list[tuple[int, pa.Table]] = []
+    start = 0
+    for count in sorted(pc.value_counts(of_record).to_pylist(), key=lambda one: one["values"]):
+        parts.append((count["values"], ordered.slice(start, count["counts"])))
+        start += count["counts"]
+    return parts
+
+
+# A runner copies an element several times on its way through the shuffle, and the in-process one
+# holds all of them at once: LZ4 costs less than it saves there, in time and in memory.
+_COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 def packed_table(table: pa.Table) -> bytes:
-    """A table as an Arrow IPC stream."""
+    """A table as a compressed Arrow IPC stream of one batch."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
+    with pa.ipc.new_stream(sink, table.schema, options=_COMPRESSED) as writer:
+        writer.write_table(table.combine_chunks())
     return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
 
@@ -87,14 +110,26 @@ def threads_of(table: pa.Table) -> Iterator[list[Record]]:
         return
     # A few tens of thousands of rows at a time: Python objects of a whole shard would be the peak.
     thread: list[Record] = []
-    for batch in table.to_batches(max_chunksize=1 << 14):
-        for record in _records(batch):
+    for part in table.to_batches(max_chunksize=1 << 14):
+        for record in _records(part):
             if thread and record.thread_id != thread[0].thread_id:
                 yield thread
                 thread = []
             thread.append(record)
     if thread:
         yield thread
+
+
+def records_of(table: pa.Table) -> list[Record]:
+    """The records of a table, in its order."""
+    return [record for batch in table.to_batches() for record in _records(batch)]
+
+
+def chat_messages_of(table: pa.Table) -> Iterator[ChatMessage]:
+    """The messages of a table of Chat SDK records, in its order."""
+    for record in records_of(table):
+        assert isinstance(record.body, ChatMessage)
+        yield record.body
 
 
 def _records(batch: pa.RecordBatch) -> Iterator[Record]:
@@ -118,7 +153,7 @@ def _split_body(record: Record) -> tuple[bool | None, str | None, str | None, by
         return None, None, None, msgspec.json.encode(body)
     extras = None
     if body.attachments or body.links:
-        extras = msgspec.json.encode(_ChatExtras(body.attachments, body.links))
+        extras = packed_extras(body.attachments, body.links)
     return body.is_me, body.user_name, body.text, extras
 
 

@@ -16,7 +16,7 @@ from transforms.convert import Row
 
 def row_table(rows: Sequence[Row], fmt: Format) -> pa.Table:
     """The rows as a table of `row_schema(fmt)`, from flat columns and offsets."""
-    offsets = _offsets([len(row.messages) for row in rows])
+    offsets = offsets_of([len(row.messages) for row in rows])
     flat = [message for row in rows for message in row.messages]
     ids = pa.array([one for row in rows for one in row.message_ids], pa.string())
     dates = pa.array([ms for row in rows for ms in row.sent_ms], pa.int64()).cast(TIMESTAMP)
@@ -45,16 +45,23 @@ def _messages(flat: list[dict[str, Any]], fmt: Format) -> pa.Array:
 
 def _repairs(of_rows: list[list[RepairNote]]) -> pa.Array:
     flat = [note for notes in of_rows for note in notes]
+    return pa.ListArray.from_arrays(
+        offsets_of([len(notes) for notes in of_rows]), repairs_array(flat)
+    )
+
+
+def repairs_array(flat: list[RepairNote]) -> pa.Array:
+    """Repairs as an array of structs."""
     fields = [
         pa.array([note.message_id for note in flat], pa.string()),
         pa.array([note.reason.value for note in flat], pa.string()),
         pa.array([note.detail for note in flat], pa.string()),
     ]
-    notes = pa.StructArray.from_arrays(fields, fields=list(REPAIR))
-    return pa.ListArray.from_arrays(_offsets([len(notes) for notes in of_rows]), notes)
+    return pa.StructArray.from_arrays(fields, fields=list(REPAIR))
 
 
-def _offsets(lengths: list[int]) -> pa.Array:
+def offsets_of(lengths: list[int]) -> pa.Array:
+    """Where each of the lists begins, and where the last one ends."""
     offsets = [0]
     for length in lengths:
         offsets.append(offsets[-1] + length)

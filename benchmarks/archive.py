@@ -14,21 +14,60 @@ import argparse
 import json
 import random
 from collections.abc import Iterator
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
-WORDS = (
-    "the deploy pipeline failed again because cache key changed and nobody noticed until this "
-    "morning please check whether rollback finished before we restart workers über naïve café "
-    "данные 数据 です ok thanks maybe later retry queue shard schema index latency budget"
-).split()
+WORDS = [
+    "the",
+    "deploy",
+    "pipeline",
+    "failed",
+    "again",
+    "because",
+    "cache",
+    "key",
+    "changed",
+    "and",
+    "nobody",
+    "noticed",
+    "until",
+    "this",
+    "morning",
+    "please",
+    "check",
+    "whether",
+    "rollback",
+    "finished",
+    "before",
+    "we",
+    "restart",
+    "workers",
+    "über",
+    "naïve",
+    "café",
+    "данные",
+    "数据",
+    "です",
+    "ok",
+    "thanks",
+    "maybe",
+    "later",
+    "retry",
+    "queue",
+    "shard",
+    "schema",
+    "index",
+    "latency",
+    "budget",
+]
 START_MS = 1_700_000_000_000
 
 
 def thread_of(rng: random.Random, threads: int) -> int:
     """A thread's number: Pareto, so that a few threads hold many messages."""
-    return min(int(rng.paretovariate(0.6)) - 1, threads - 1) if rng.random() < 0.3 else (
-        rng.randrange(threads)
+    return (
+        min(int(rng.paretovariate(0.6)) - 1, threads - 1) if rng.random() < 0.3 else (rng.randrange(threads))
     )
 
 
@@ -39,9 +78,9 @@ def text(rng: random.Random) -> str:
 
 
 def iso(ms: int) -> str:
-    from datetime import datetime, timezone
+    from datetime import datetime
 
-    moment = datetime.fromtimestamp(ms / 1000, timezone.utc)
+    moment = datetime.fromtimestamp(ms / 1000, UTC)
     return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{ms % 1000:03d}Z"
 
 
@@ -68,9 +107,7 @@ def chat_records(messages: int, seed: int) -> Iterator[dict[str, Any]]:
             "attachments": [],
         }
         if rng.random() < 0.05:
-            record["links"] = [
-                {"url": f"https://example.test/{number}", "title": "A <b>title</b> & more"}
-            ]
+            record["links"] = [{"url": f"https://example.test/{number}", "title": "A <b>title</b> & more"}]
         if rng.random() < 0.03:
             record["attachments"] = [
                 {"type": "image", "mimeType": "image/png", "name": "p.png", "data": "iVBORw0KGgo="}

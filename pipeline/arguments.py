@@ -35,7 +35,7 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(message)
 
 
-def run_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def run_parser(subparsers: argparse._SubParsersAction[_Parser]) -> None:
     """Adds `run` and its options."""
     run = subparsers.add_parser(
         "run",
@@ -60,15 +60,12 @@ def _what(group: argparse._ArgumentGroup) -> None:
         help="files to read: .jsonl, .jsonl.gz, .jsonl.zst, .avro, .parquet; local, gs:// or s3://; "
         "may be given several times",
     )
-    group.add_argument(
-        "--output", metavar="FOLDER", default="", help="folder to write the datasets to"
-    )
+    group.add_argument("--output", metavar="FOLDER", default="", help="folder to write the datasets to")
     group.add_argument(
         "--dataset",
         metavar="WHICH",
         default="training",
-        help="training (to fine-tune on), replay (histories to send again) or both; "
-        "default: training",
+        help="training (to fine-tune on), replay (histories to send again) or both; default: training",
     )
     group.add_argument(
         "--source",
@@ -84,9 +81,7 @@ def _what(group: argparse._ArgumentGroup) -> None:
         help=f"of the training dataset: {formats} (default: messages for Chat SDK archives, trl for "
         f"AG-UI ones); of the replay dataset: {replay}",
     )
-    group.add_argument(
-        "--overwrite", action="store_true", help="replace the result that the output holds"
-    )
+    group.add_argument("--overwrite", action="store_true", help="replace the result that the output holds")
 
 
 def _how(group: argparse._ArgumentGroup) -> None:
@@ -150,9 +145,7 @@ def _running(group: argparse._ArgumentGroup) -> None:
         metavar="N|P%",
         help="exit with 3 if more records than this were rejected (the result is still written)",
     )
-    group.add_argument(
-        "--quiet", action="store_true", help="no progress line and no summary"
-    )
+    group.add_argument("--quiet", action="store_true", help="no progress line and no summary")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -163,9 +156,7 @@ def parser() -> argparse.ArgumentParser:
         epilog="threadloom COMMAND --help explains a command.",
         allow_abbrev=False,
     )
-    subparsers = top.add_subparsers(
-        dest="command", metavar="COMMAND", required=True, parser_class=_Parser
-    )
+    subparsers = top.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
     run_parser(subparsers)
     return top
 
@@ -195,6 +186,6 @@ def _file_arguments(path: str) -> list[str]:
 
 def unknown_option(name: str, known: Iterable[str]) -> UsageError:
     """The refusal of an option that nobody knows, with the nearest name."""
-    near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.5)
+    near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.7)
     hint = f": did you mean {near[0]}?" if near else "; threadloom run --help lists the options"
     return UsageError(f"unknown option {name}{hint}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from apache_beam.options.pipeline_options import PipelineOptions
 
@@ -47,15 +47,15 @@ def _beam_parser() -> argparse.ArgumentParser:
         if add is None:
             continue
         draft = _BeamParser(add_help=False, allow_abbrev=False, conflict_handler="resolve")
-        cls._add_argparse_args(draft)
+        add.__func__(cls, draft) if isinstance(add, classmethod) else add(draft)
         for action in draft._actions:
             if not any(name in parser._option_string_actions for name in action.option_strings):
                 parser._add_action(action)
     return parser
 
 
-def _subclasses(cls: type) -> set[type]:
-    found = set()
+def _subclasses(cls: Any) -> set[Any]:
+    found: set[Any] = set()
     for sub in cls.__subclasses__():
         found |= {sub} | _subclasses(sub)
     return found

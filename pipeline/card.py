@@ -47,7 +47,11 @@ def dataset_card(manifest: Mapping[str, Any]) -> str:
     names = list(manifest["datasets"])
     lines = ["---", "configs:"]
     for number, name in enumerate([*names, "rejected"]):
-        lines += [f"- config_name: {name}", "  data_files:", f"  - split: train\n    path: {name}/*.parquet"]
+        lines += [
+            f"- config_name: {name}",
+            "  data_files:",
+            f"  - split: train\n    path: {name}/*.parquet",
+        ]
         if number == 0:
             lines.append("  default: true")
     lines.append("dataset_info:")
@@ -61,7 +65,11 @@ def dataset_card(manifest: Mapping[str, Any]) -> str:
         dataset = manifest["datasets"][name]
         kept = dataset["messages"]["kept"]
         lines.append(f"| {name} | {dataset['format']} | {dataset['rows']} | {kept} |")
-    lines += ["", f"Rejected records: {manifest['rejected']['rows']}, each with its place and reason.", ""]
+    lines += [
+        "",
+        f"Rejected records: {manifest['rejected']['rows']}, each with its place and reason.",
+        "",
+    ]
     lines += [
         "```python",
         "from datasets import load_dataset",

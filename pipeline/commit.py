@@ -7,6 +7,8 @@ name goes. On object stores a rename is a copy: a file is whole under its final 
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -115,6 +117,11 @@ def has_result(output: str) -> bool:
 def discard(files: ShardFiles) -> None:
     """Takes away what a run that failed left under its temporary folder."""
     _delete_present([FileSystems.join(files.output, TEMPORARY, files.run)])
+    if "://" not in files.output:
+        # Only what is empty then: another run may be writing there.
+        with contextlib.suppress(OSError):
+            os.rmdir(os.path.join(files.output, TEMPORARY))
+            os.rmdir(files.output)
 
 
 def _is_committed(output: str, content: Mapping[str, Any]) -> bool:
@@ -146,9 +153,7 @@ def _strangers(output: str, names: set[str]) -> list[str]:
 
 def _write_whole(files: ShardFiles, name: str, content: bytes) -> None:
     temporary = FileSystems.join(files.output, TEMPORARY, files.run, name)
-    with FileSystems.create(
-        temporary, compression_type=CompressionTypes.UNCOMPRESSED
-    ) as stream:
+    with FileSystems.create(temporary, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
         stream.write(content)
     FileSystems.rename([temporary], [FileSystems.join(files.output, name)])
 

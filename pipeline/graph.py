@@ -1,12 +1,12 @@
 """The graph: from file to row, top to bottom.
 
-    splits of files
-      -> records and rejects                   Read archive
-      -> records keyed by shard                  (packed: few, large elements cross the shuffle)
-      -> shards in total order                 Group into threads
-      -> rows by dataset, late rejects         Convert for …
-      -> one file a shard and dataset          Write …
-      -> manifest, _SUCCESS                    Commit
+splits of files
+  -> records and rejects                   Read archive
+  -> records keyed by shard                  (packed: few, large elements cross the shuffle)
+  -> shards in total order                 Group into threads
+  -> rows by dataset, late rejects         Convert for …
+  -> one file a shard and dataset          Write …
+  -> manifest, _SUCCESS                    Commit
 """
 
 from __future__ import annotations
@@ -46,9 +46,7 @@ def build(pipeline: beam.Pipeline, plan: Plan, progress: Progress) -> PCollectio
 
     paths = [file.path for file in plan.inputs]
     receipts.append(
-        rejects
-        | "All rejects" >> beam.Flatten()
-        | "Write rejected" >> WriteRejects(files, "rejected", paths)
+        rejects | "All rejects" >> beam.Flatten() | "Write rejected" >> WriteRejects(files, "rejected", paths)
     )
     all_receipts = receipts | "All receipts" >> beam.Flatten()
     all_tallies = tallies | "All tallies" >> beam.Flatten()

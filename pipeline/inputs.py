@@ -73,9 +73,7 @@ def format_of(path: str) -> FileFormat:
     for ending, file_format in _ENDINGS.items():
         if lowered.endswith(ending):
             return file_format
-    raise UsageError(
-        f"--input: cannot tell the format of {path!r}: expected one of {', '.join(_ENDINGS)}"
-    )
+    raise UsageError(f"--input: cannot tell the format of {path!r}: expected one of {', '.join(_ENDINGS)}")
 
 
 def splits_of(files: Sequence[InputFile], split_bytes: int = SPLIT_BYTES) -> list[Split]:

@@ -31,10 +31,7 @@ def manifest(
         "threadloom": importlib.metadata.version("threadloom"),
         "schema_version": SCHEMA_VERSION,
         "options": dict(options),
-        "inputs": [
-            {"path": file.path, "bytes": file.size, "format": file.format.value}
-            for file in inputs
-        ],
+        "inputs": [{"path": file.path, "bytes": file.size, "format": file.format.value} for file in inputs],
         "read": {unit: tally.get(f"read/{unit}", 0) for unit in UNITS},
         "datasets": datasets,
         "rejected": {"rows": _rows(receipts, "rejected/")},
@@ -60,9 +57,7 @@ def _dataset(tally: Mapping[str, int], target: Target) -> dict[str, Any]:
     for unit in UNITS:
         described[unit] = _balanced(sums(tally, name, unit), name, unit)
     described["repairs"] = {
-        key.removeprefix(prefix): count
-        for key, count in sorted(tally.items())
-        if key.startswith(prefix)
+        key.removeprefix(prefix): count for key, count in sorted(tally.items()) if key.startswith(prefix)
     }
     return described
 

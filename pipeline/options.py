@@ -66,9 +66,7 @@ class RunOptions(msgspec.Struct, frozen=True):
         if self.num_shards is not None and not 1 <= self.num_shards <= MAX_SHARDS:
             raise UsageError(f"--num_shards {self.num_shards} is not between 1 and {MAX_SHARDS}")
         if self.transform_message and self.source == "ag-ui":
-            raise UsageError(
-                "--transform_message is for Chat SDK messages: --source ag-ui has none"
-            )
+            raise UsageError("--transform_message is for Chat SDK messages: --source ag-ui has none")
         self._check_format()
         parsed_limit(self.max_rejected)
 
@@ -96,9 +94,7 @@ class RunOptions(msgspec.Struct, frozen=True):
 
     @property
     def guard_options(self) -> GuardOptions:
-        return GuardOptions(
-            Guards(self.guards), frozenset(self.allowed_tools), self.keep_pending_call
-        )
+        return GuardOptions(Guards(self.guards), frozenset(self.allowed_tools), self.keep_pending_call)
 
     def format_for(self, dataset: Dataset, *, holds_agui: bool) -> Format:
         """The dataset's format: as asked for, else the default of the archive's vocabulary."""

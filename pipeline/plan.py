@@ -48,9 +48,7 @@ class Plan(msgspec.Struct, frozen=True):
 def planned(options: RunOptions) -> Plan:
     """The plan for these options. Raises UsageError, or JobError where the output cannot be written."""
     inputs = matched_files(options.input)
-    hooks = HookSpec(
-        options.attachment_root, options.transform_message, options.on_unsupported_attachment
-    )
+    hooks = HookSpec(options.attachment_root, options.transform_message, options.on_unsupported_attachment)
     try:
         hooks.resolved()
     except ValueError as error:
@@ -58,9 +56,7 @@ def planned(options: RunOptions) -> Plan:
     shards = shards_for([(file.format, file.size) for file in inputs], options.num_shards)
     files = ShardFiles(options.output, uuid.uuid4().hex, shards)
     _check_output(options, inputs)
-    return Plan(
-        options, inputs, splits_of(inputs), _targets(options, inputs), hooks, files
-    )
+    return Plan(options, inputs, splits_of(inputs), _targets(options, inputs), hooks, files)
 
 
 def _targets(options: RunOptions, inputs: Sequence[InputFile]) -> list[Target]:

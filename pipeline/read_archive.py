@@ -9,7 +9,7 @@ from typing import Any
 import apache_beam as beam
 import pyarrow as pa
 import pyarrow.compute as pc
-from apache_beam.pvalue import PBegin, DoOutputsTuple, TaggedOutput
+from apache_beam.pvalue import DoOutputsTuple, PBegin, TaggedOutput
 
 from pipeline.inputs import Split
 from pipeline.progress import Progress
@@ -34,9 +34,7 @@ class ReadArchive(beam.PTransform):  # type: ignore[misc]
     What cannot be decoded ends as a reject with its place; nothing raises but the file system.
     """
 
-    def __init__(
-        self, splits: Sequence[Split], source: Source, shards: int, progress: Progress
-    ) -> None:
+    def __init__(self, splits: Sequence[Split], source: Source, shards: int, progress: Progress) -> None:
         super().__init__()
         self._splits = splits
         self._read = _ReadSplit(source, shards, progress)

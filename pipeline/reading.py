@@ -107,9 +107,7 @@ class _CountedBlocks:
         return taken
 
 
-def _until_broken(
-    blocks: Iterable[bytes], codec: Codec, broken: list[BrokenStream]
-) -> Iterator[bytes]:
+def _until_broken(blocks: Iterable[bytes], codec: Codec, broken: list[BrokenStream]) -> Iterator[bytes]:
     try:
         yield from decompressed(blocks, codec)
     except BrokenStream as error:

@@ -26,15 +26,17 @@ from pipeline.summary import rejected_records, summary
 from schemas.errors import JobError
 
 DONE, TOO_MANY_REJECTED = 0, 3
-_OWN_ERROR = re.compile(r"(?:JobError|UsageError): (.*?)(?: \[while running .*)?$", re.MULTILINE)
+_OWN_ERROR = re.compile(r"(?:JobError|UsageError): (.*)$", re.MULTILINE)
+_WHERE = re.compile(r" \[while running .*")
 
 
 def run(arguments: argparse.Namespace, rest: Sequence[str], own_options: Sequence[str]) -> int:
     """Runs the job and gives the exit code. Raises UsageError, JobError."""
     started = time.monotonic()
-    options = run_options(arguments)
     pipeline_options = beam_options(rest, own_options)
-    logging.getLogger("apache_beam").setLevel(logging.ERROR)
+    options = run_options(arguments)
+    # A failure is one line of ours; Beam would log its traceback first, once a stage.
+    logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
     FileSystems.set_options(pipeline_options)
     plan = planned(options)
     with _progress(plan, pipeline_options, quiet=arguments.quiet) as progress:
@@ -83,22 +85,19 @@ def execute(plan: Plan, options: PipelineOptions, progress: Progress) -> None:
 
 def readable(error: BaseException) -> str:
     """A runner's error in one line: our own message where there is one, else its last line."""
-    text = str(error)
+    text = _WHERE.sub("", str(error))
     own = _OWN_ERROR.findall(text)
     if own:
         return str(own[-1])
     if isinstance(error, JobError):
         return text
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    line = lines[-1] if lines else type(error).__name__
-    return re.sub(r" \[while running .*", "", line)
+    return lines[-1] if lines else type(error).__name__
 
 
 def committed_manifest(output: str) -> dict[str, Any]:
     """The manifest that the job committed."""
-    content: dict[str, Any] = msgspec.json.decode(
-        read_bytes(FileSystems.join(output, MANIFEST))
-    )
+    content: dict[str, Any] = msgspec.json.decode(read_bytes(FileSystems.join(output, MANIFEST)))
     return content
 
 

@@ -28,9 +28,8 @@ def summary(manifest: Mapping[str, Any], output: str, seconds: float) -> str:
 
 def rejected_records(manifest: Mapping[str, Any]) -> int:
     """How many records were rejected: in the dataset where most were."""
-    return max(
-        sum(dataset["records"]["rejected"].values()) for dataset in manifest["datasets"].values()
-    )
+    most: int = max(sum(dataset["records"]["rejected"].values()) for dataset in manifest["datasets"].values())
+    return most
 
 
 def _sum(ledger: Mapping[str, Any], unit: str) -> str:

@@ -59,7 +59,7 @@ class ShardFiles(msgspec.Struct, frozen=True):
     def new_temporary(self, folder: str, shard: int) -> str:
         """A path that no other attempt at the same shard uses."""
         attempt = f"{folder}-{shard:05d}-{uuid.uuid4().hex}.parquet"
-        return FileSystems.join(self.output, TEMPORARY, self.run, attempt)
+        return str(FileSystems.join(self.output, TEMPORARY, self.run, attempt))
 
 
 class WriteRows(beam.PTransform):  # type: ignore[misc]
@@ -186,5 +186,3 @@ class _Hashed:
 def _problem(error: Exception) -> str:
     reason = error.strerror if isinstance(error, OSError) else None
     return reason or str(error).splitlines()[0]
-
-

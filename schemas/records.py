@@ -43,14 +43,14 @@ class Attachment(msgspec.Struct, gc=False, rename="camel", omit_defaults=True):
 
     type: str | None = None
     url: str | None = None
-    name: str | None | UnsetType = UNSET
+    name: str | UnsetType | None = UNSET
     mime_type: str | None = None
     data: str | None = None
 
 
 class WireAuthor(msgspec.Struct, rename="camel", gc=False):
     is_me: Any = None
-    user_name: str | None | UnsetType = UNSET
+    user_name: str | UnsetType | None = UNSET
 
 
 class WireMetadata(msgspec.Struct, rename="camel", gc=False):

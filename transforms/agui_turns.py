@@ -90,9 +90,7 @@ def _text_of_content(content: Any) -> tuple[str, str]:
     return "\n\n".join(text for text in texts if not is_blank(text)), ", ".join(others)
 
 
-def _native_calls(
-    message: AguiMessage, message_id: str | None
-) -> tuple[list[ToolCall], list[RepairNote]]:
+def _native_calls(message: AguiMessage, message_id: str | None) -> tuple[list[ToolCall], list[RepairNote]]:
     calls: list[ToolCall] = []
     notes: list[RepairNote] = []
     for entry in call_entries(message.tool_calls):

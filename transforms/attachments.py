@@ -91,9 +91,7 @@ def _base64_data(attachment: Attachment, read_file: FileReader | None) -> str:
             packed = _BLANKS.sub("", attachment.data)
             raw = base64.b64decode(packed + "=" * (-len(packed) % 4), validate=True)
         except (binascii.Error, ValueError) as error:
-            raise AttachmentRefused(
-                Repair.ATTACHMENT_UNREADABLE, f"data is not base64 ({error})"
-            ) from None
+            raise AttachmentRefused(Repair.ATTACHMENT_UNREADABLE, f"data is not base64 ({error})") from None
     elif attachment.url is None or read_file is None:
         raise AttachmentRefused(Repair.ATTACHMENT_WITHOUT_DATA, "no data in the record")
     else:

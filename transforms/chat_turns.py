@@ -82,14 +82,10 @@ def _part(
     try:
         part = file_part(attachment, read_file)
     except AttachmentRefused as refused:
-        notes.append(
-            RepairNote(message.id, refused.reason, f"{described(attachment)}: {refused}")
-        )
+        notes.append(RepairNote(message.id, refused.reason, f"{described(attachment)}: {refused}"))
         return None
     if part is None:
-        notes.append(
-            RepairNote(message.id, Repair.ATTACHMENT_UNSUPPORTED, described(attachment))
-        )
+        notes.append(RepairNote(message.id, Repair.ATTACHMENT_UNSUPPORTED, described(attachment)))
         if on_unsupported is not None and is_unsupported(attachment):
             on_unsupported(attachment, message)
     return part

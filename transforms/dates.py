@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 _ISO = re.compile(
@@ -58,7 +58,7 @@ def _ms_of_datetime(value: datetime) -> int:
     """A timestamp column's value; one without a zone is no instant."""
     if value.tzinfo is None:
         raise BadDate("the timestamp has no zone")
-    return (value - datetime(1970, 1, 1, tzinfo=timezone.utc)) // timedelta(milliseconds=1)
+    return (value - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
 
 
 def _ms_of_number(value: int | float) -> int:

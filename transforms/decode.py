@@ -60,9 +60,7 @@ def record_of_line(line: bytes, place: Place, source: Source) -> Record | Reject
             raise _Refused(Reject.NESTED_TOO_DEEP, f"nested deeper than {DEPTH_LIMIT}")
         return _record(_wire_of_line(line), place, source)
     except _Refused as refused:
-        return Rejected(
-            place, refused.reason, refused.detail, refused.thread_id, raw=line[:RAW_LIMIT]
-        )
+        return Rejected(place, refused.reason, refused.detail, refused.thread_id, raw=line[:RAW_LIMIT])
 
 
 def record_of_row(row: Mapping[str, Any], place: Place, source: Source) -> Record | Rejected:
@@ -259,9 +257,7 @@ def _agui_record(wire: WireRecord, thread_id: str, kind: Kind, place: Place) -> 
         return Record(thread_id, kind, place, history, None, sent_ms, None, len(messages))
     message = _agui_message(wire, sent_ms)
     if message.role == "assistant" and _holds_only_malformed_calls(message):
-        raise _Refused(
-            Reject.MALFORMED_CALLS, "nothing in it but tool calls that are none", thread_id
-        )
+        raise _Refused(Reject.MALFORMED_CALLS, "nothing in it but tool calls that are none", thread_id)
     message_id = message.id if isinstance(message.id, str) and message.id else None
     return Record(thread_id, kind, place, message, message_id, sent_ms)
 

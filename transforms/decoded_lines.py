@@ -44,9 +44,7 @@ class DecodedBlock(NamedTuple):
 
 def decoded_lines(lines: Lines, file: int, source: Source) -> DecodedBlock:
     """The records and rejects of the lines of one file."""
-    rejects = [
-        oversized_line(start, size, Place(file, offset)) for offset, start, size in lines.oversized
-    ]
+    rejects = [oversized_line(start, size, Place(file, offset)) for offset, start, size in lines.oversized]
     wires = _wires(lines.data)
     others: list[int] = []
     if source == "ag-ui":

@@ -46,9 +46,7 @@ class HookSpec(msgspec.Struct, frozen=True):
 class OrderShard(beam.DoFn):  # type: ignore[misc]
     """(shard, packed records) -> (shard, table of records in total order)"""
 
-    def process(
-        self, element: tuple[int, Iterable[bytes]]
-    ) -> Iterator[tuple[int, pa.Table]]:
+    def process(self, element: tuple[int, Iterable[bytes]]) -> Iterator[tuple[int, pa.Table]]:
         shard, packed = element
         yield shard, in_total_order(unpacked_tables(packed, RECORDS))
 

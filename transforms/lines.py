@@ -33,9 +33,7 @@ class Lines(NamedTuple):
         return max(last, longest)
 
 
-def lines_of_blocks(
-    blocks: Iterable[bytes], start: int, end: int | None, limit: int
-) -> Iterator[Lines]:
+def lines_of_blocks(blocks: Iterable[bytes], start: int, end: int | None, limit: int) -> Iterator[Lines]:
     """The lines that start in [start, end), those that a block completes together; no blank ones.
 
     `blocks` are the bytes from `start` on; `end` None means to the end of the data. Where `start` is
@@ -65,8 +63,9 @@ def lines_of_blocks(
             at, dropped = at + size + 1, 0
         lines, at = _lines(pieces, at, end, limit)
         if len(rest) > limit:
-            dropped += len(rest) - _KEPT_OF_OVERSIZED
-            rest = rest[:_KEPT_OF_OVERSIZED]
+            kept = min(_KEPT_OF_OVERSIZED, limit)
+            dropped += len(rest) - kept
+            rest = rest[:kept]
         yield lines
     if rest and not entering and (end is None or at < end):
         if dropped:

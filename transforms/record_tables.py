@@ -165,7 +165,5 @@ def _joined_body(
         if packed is None:
             return ChatMessage(message_id, text, is_me, user_name, sent_ms)
         extras = _EXTRAS.decode(packed)
-        return ChatMessage(
-            message_id, text, is_me, user_name, sent_ms, extras.attachments, extras.links
-        )
+        return ChatMessage(message_id, text, is_me, user_name, sent_ms, extras.attachments, extras.links)
     return (_AGUI if kind == Kind.AGUI else _HISTORY).decode(packed)

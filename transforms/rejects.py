@@ -30,9 +30,7 @@ def unpacked_rejects(packed: Iterable[bytes]) -> list[Rejected]:
 def late_reject(record: Record, reason: Reject, detail: str, dataset: str) -> Rejected:
     """The reject of a record that was read well; its raw bytes are what the job carried of it."""
     raw = msgspec.json.encode(record.body)
-    return Rejected(
-        record.place, reason, detail, record.thread_id, raw, dataset, record.messages
-    )
+    return Rejected(record.place, reason, detail, record.thread_id, raw, dataset, record.messages)
 
 
 def reject_table(rejects: Sequence[Rejected], paths: Sequence[str]) -> pa.Table:

@@ -45,9 +45,7 @@ def _messages(flat: list[dict[str, Any]], fmt: Format) -> pa.Array:
 
 def _repairs(of_rows: list[list[RepairNote]]) -> pa.Array:
     flat = [note for notes in of_rows for note in notes]
-    return pa.ListArray.from_arrays(
-        offsets_of([len(notes) for notes in of_rows]), repairs_array(flat)
-    )
+    return pa.ListArray.from_arrays(offsets_of([len(notes) for notes in of_rows]), repairs_array(flat))
 
 
 def repairs_array(flat: list[RepairNote]) -> pa.Array:

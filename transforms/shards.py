@@ -12,8 +12,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas.records import Kind, Record, Rejected
 from schemas.reasons import Reject
+from schemas.records import Kind, Record, Rejected
 from transforms.chat_columns import chat_rows
 from transforms.convert import Hooks, Row, Target, converted
 from transforms.ledger import Tally, fates, prefixed
@@ -36,9 +36,7 @@ class ShardOutput(msgspec.Struct):
     tally: Tally
 
 
-def converted_shard(
-    records: pa.Table, target: Target, hooks: Hooks, duplicates: Duplicates
-) -> ShardOutput:
+def converted_shard(records: pa.Table, target: Target, hooks: Hooks, duplicates: Duplicates) -> ShardOutput:
     """The shard's threads as rows, by thread id. `records` stands in total order."""
     plain, others = _split(records, target, hooks, duplicates)
     columns = chat_rows(plain, target, hooks.read_file)

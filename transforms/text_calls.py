@@ -116,9 +116,7 @@ def _harmony_call(text: str, at: int, allowed: Set[str]) -> _Found | None:
     return _Found(TextCall(name, args), _after(_CALL_END, text, end))
 
 
-def _xml_call(
-    text: str, opening: re.Match[str], allowed: Set[str], *, close_needed: bool
-) -> _Found | None:
+def _xml_call(text: str, opening: re.Match[str], allowed: Set[str], *, close_needed: bool) -> _Found | None:
     if opening["name"] not in allowed:
         return None
     args: dict[str, Any] = {}

@@ -52,9 +52,7 @@ def thread_of_records(records: Sequence[Record], duplicates: Duplicates) -> Thre
     thread_id = records[0].thread_id
     if kept[0].kind is Kind.CHAT:
         messages = [record.body for record in kept]
-        return Thread(
-            thread_id, True, messages, kept, superseded=superseded, misplaced=misplaced
-        )
+        return Thread(thread_id, True, messages, kept, superseded=superseded, misplaced=misplaced)
     thread = _agui_thread(thread_id, kept)
     thread.superseded += superseded
     thread.misplaced = misplaced
@@ -127,9 +125,7 @@ def _agui_thread(thread_id: str, records: list[Record]) -> Thread:
     )
 
 
-def _in_date_order(
-    latest: Record, history: History, joining: list[Record]
-) -> list[tuple[AguiMessage, int]]:
+def _in_date_order(latest: Record, history: History, joining: list[Record]) -> list[tuple[AguiMessage, int]]:
     """The history in its own order, and each single record where its date puts it, with owners."""
     placed: list[tuple[tuple[int, int, int, int], AguiMessage, int]] = []
     at, start = latest.place, latest.sent_ms or 0

@@ -68,9 +68,7 @@ def json_value(text: str) -> Any:
     """
     if text[:1] == "\ufeff":
         raise ValueError("a byte-order mark is not JSON")
-    value = json.loads(
-        text, parse_constant=_refused_constant, parse_int=_integer, parse_float=_finite
-    )
+    value = json.loads(text, parse_constant=_refused_constant, parse_int=_integer, parse_float=_finite)
     return scrubbed(value)
 
 

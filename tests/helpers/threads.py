@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from schemas.arrow import RECORDS
 from schemas.formats import Dataset, Format
 from schemas.records import Place, Record, Rejected
 from transforms.convert import Hooks, Outcome, Target, converted
@@ -19,12 +20,9 @@ from transforms.record_tables import (
     unpacked_tables,
 )
 from transforms.threads import Duplicates, Thread, thread_of_records
-from schemas.arrow import RECORDS
 
 
-def decoded(
-    records: Iterable[Any], source: Source = "auto"
-) -> tuple[list[Record], list[Rejected]]:
+def decoded(records: Iterable[Any], source: Source = "auto") -> tuple[list[Record], list[Rejected]]:
     """Each record written as a line, one byte of place apart, and read."""
     good: list[Record] = []
     bad: list[Rejected] = []
@@ -76,8 +74,7 @@ def messages_of(outcome: Outcome) -> list[Any]:
 def agui_records(messages: Iterable[Any], thread_id: str = "t") -> list[Any]:
     """AG-UI messages as single records of one thread; what is no object stays what it is."""
     return [
-        {"threadId": thread_id, **message} if isinstance(message, dict) else message
-        for message in messages
+        {"threadId": thread_id, **message} if isinstance(message, dict) else message for message in messages
     ]
 
 
@@ -86,7 +83,6 @@ def comparable(message: dict[str, Any]) -> dict[str, Any]:
     flat = {"type": message["type"], **message["data"]}
     if "tool_calls" in flat:
         flat["tool_calls"] = [
-            {key: value for key, value in call.items() if key != "type"}
-            for call in flat["tool_calls"]
+            {key: value for key, value in call.items() if key != "type"} for call in flat["tool_calls"]
         ]
     return flat

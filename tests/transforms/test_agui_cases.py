@@ -1,4 +1,4 @@
-"""All cases of ag_ui.jsonl with the upstream guards, and the ag_ui/ ones of bugs.jsonl that need no provider."""
+"""Section B: ag_ui.jsonl with the upstream guards."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from case_files import cases, plain
-from threads import agui_records, comparable, messages_of, outcome_of, target
+from threads import comparable, messages_of, outcome_of, target
 
 from schemas.formats import Format
 from schemas.reasons import Repair
@@ -48,8 +48,7 @@ def without_absent(message: dict[str, Any]) -> dict[str, Any]:
     kept = {key: value for key, value in message.items() if value is not None}
     if "tool_calls" in kept:
         kept["tool_calls"] = [
-            {key: value for key, value in call.items() if value is not None}
-            for call in kept["tool_calls"]
+            {key: value for key, value in call.items() if value is not None} for call in kept["tool_calls"]
         ]
     return kept
 
@@ -93,4 +92,3 @@ def test_every_listed_exception_is_a_case() -> None:
     throwing = {case["name"] for case in UPSTREAM if "throws" in case["expected"]}
     assert set(THROWS) == throwing
     assert {*UNREADABLE_HERE, *EXACT_INTEGERS} <= names
-

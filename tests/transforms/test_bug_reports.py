@@ -25,7 +25,6 @@ def given_for(case: dict[str, Any], records: list[Any]) -> list[dict[str, Any]]:
     to = target(
         Format.LANGCHAIN,
         allowed=options.get("allowedToolNames", ()),
-
     )
     return [comparable(message) for message in messages_of(outcome_of(records, to))]
 

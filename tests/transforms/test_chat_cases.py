@@ -57,9 +57,7 @@ OTHER_DATA = {
 CUT_PAIRS = ("link/url_surrogate_cut", "link/title_emoji_odd_cut")
 
 FORMATS = {"ai": Format.AI_SDK, "tanstack": Format.TANSTACK}
-ALL = cases("chat_sdk.jsonl") + [
-    case for case in cases("bugs.jsonl") if case["kind"].startswith("chat_sdk/")
-]
+ALL = cases("chat_sdk.jsonl") + [case for case in cases("bugs.jsonl") if case["kind"].startswith("chat_sdk/")]
 
 
 def upper(message: dict[str, Any], _source: object) -> dict[str, Any]:
@@ -96,9 +94,7 @@ def test_gives_what_the_serving_side_gives(case: dict[str, Any], fmt: str) -> No
     name, expected = case["name"], case["expected"][fmt]
     records = [chat_record(message, DATES) for message in case["input"]]
     report = Unsupported()
-    hooks = Hooks(
-        transform_message=TRANSFORMS[case["options"].get("transform")], on_unsupported=report
-    )
+    hooks = Hooks(transform_message=TRANSFORMS[case["options"].get("transform")], on_unsupported=report)
     to = target(FORMATS[fmt], include_names=case["options"].get("includeNames", False))
     if case["options"].get("target") == "openai":
         to = target(Format.OPENAI)

@@ -15,8 +15,7 @@ def langchain_message(turn: Turn, _notes: list[RepairNote]) -> dict[str, Any] | 
     data: dict[str, Any] = {"content": content_with_images(turn)}
     if turn.calls:
         data["tool_calls"] = [
-            {"id": call.id, "name": call.name, "args": call.args, "type": "tool_call"}
-            for call in turn.calls
+            {"id": call.id, "name": call.name, "args": call.args, "type": "tool_call"} for call in turn.calls
         ]
     if turn.role == "tool":
         data["tool_call_id"] = turn.result_of

@@ -17,9 +17,7 @@ def guarded_history(messages: Sequence[AguiMessage], options: GuardOptions) -> C
     """The history of an AG-UI thread, by the guards that the options name."""
     if options.guards is Guards.UPSTREAM:
         return upstream_history(messages, options.allowed_tools)
-    return strict_history(
-        messages, options.allowed_tools, keep_pending_call=options.keep_pending_call
-    )
+    return strict_history(messages, options.allowed_tools, keep_pending_call=options.keep_pending_call)
 
 
 def guarded_chat(conversion: Conversion, options: GuardOptions) -> Conversion:

@@ -185,9 +185,7 @@ def _has_name(call: ToolCall) -> bool:
 
 def _adopted_id(turns: list[Turn], at: int, claims: dict[str, int]) -> str:
     """The id of the one result right behind that no call claims, or nothing."""
-    unclaimed = [
-        result for result in _results_behind(turns, at) if not _claimed(claims, result, at)
-    ]
+    unclaimed = [result for result in _results_behind(turns, at) if not _claimed(claims, result, at)]
     return unclaimed[0].result_of if len(unclaimed) == 1 else ""
 
 
@@ -223,19 +221,13 @@ def _match_results(history: _History, calls: list[_Call]) -> None:
         if turn.role != "tool" or turn.source in answers:
             kept.append(turn)
         elif turn.result_of in runs:
-            history.leave_out(
-                turn, Repair.DUPLICATE_RESULT, f"{turn.result_of!r} is answered already"
-            )
+            history.leave_out(turn, Repair.DUPLICATE_RESULT, f"{turn.result_of!r} is answered already")
         else:
-            history.leave_out(
-                turn, Repair.ORPHAN_RESULT, f"no call {turn.result_of!r} stands before it"
-            )
+            history.leave_out(turn, Repair.ORPHAN_RESULT, f"no call {turn.result_of!r} stands before it")
     history.turns = kept
 
 
-def _without_unanswered(
-    history: _History, calls: list[_Call], keep_pending_call: bool
-) -> list[_Call]:
+def _without_unanswered(history: _History, calls: list[_Call], keep_pending_call: bool) -> list[_Call]:
     """Step 5: calls with an answer (and, by option, the last message's without) go on."""
     calling = {call.turn.source for call in calls}
     last = next(
@@ -252,9 +244,7 @@ def _without_unanswered(
             answered.append(call)
             call.turn.calls.append(call.call)
         else:
-            history.note(
-                call.turn, Repair.UNANSWERED_CALL, f"{call.call.name} ({call.id!r}) has no result"
-            )
+            history.note(call.turn, Repair.UNANSWERED_CALL, f"{call.call.name} ({call.id!r}) has no result")
     return answered
 
 

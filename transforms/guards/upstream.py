@@ -79,15 +79,16 @@ def _native_calls(history: Conversion, message: AguiMessage) -> list[ToolCall]:
 
 def _key(call_id: Any) -> Any:
     """A JavaScript Map's key: 1 and "1" differ, and an object is only itself."""
-    return (type(call_id).__name__, call_id if isinstance(call_id, (str, int, float)) else id(call_id))
+    return (
+        type(call_id).__name__,
+        call_id if isinstance(call_id, (str, int, float)) else id(call_id),
+    )
 
 
 def _note(history: Conversion, message: AguiMessage, reason: Repair, detail: str) -> None:
     history.repairs.append(RepairNote(id_of(message), reason, detail))
 
 
-def _leave_out(
-    history: Conversion, at: int, message: AguiMessage, reason: Repair, detail: str
-) -> None:
+def _leave_out(history: Conversion, at: int, message: AguiMessage, reason: Repair, detail: str) -> None:
     _note(history, message, reason, detail)
     history.left_out.append(LeftOut(at, reason))

@@ -31,8 +31,7 @@ _FEATURES = """\
     - name: reason
       dtype: string
     - name: detail
-      dtype: string
-"""
+      dtype: string"""
 _ROLES_AND_TEXT = """\
     list:
     - name: role
@@ -40,43 +39,56 @@ _ROLES_AND_TEXT = """\
     - name: content
       dtype: string"""
 _JSON = "    list: json"
+_REJECTED = "rejected"
 
 
 def dataset_card(manifest: Mapping[str, Any]) -> str:
     """The card: YAML that names a config for each dataset, then what it holds, in a few lines."""
-    names = list(manifest["datasets"])
-    lines = ["---", "configs:"]
-    for number, name in enumerate([*names, "rejected"]):
-        lines += [
-            f"- config_name: {name}",
-            "  data_files:",
-            f"  - split: train\n    path: {name}/*.parquet",
-        ]
-        if number == 0:
-            lines.append("  default: true")
-    lines.append("dataset_info:")
-    for name in names:
-        own = manifest["datasets"][name]["format"] == Format.MESSAGES.value
-        features = _FEATURES.format(messages=_ROLES_AND_TEXT if own else _JSON)
-        lines += [f"- config_name: {name}", "  features:", features.rstrip()]
+    datasets = manifest["datasets"]
+    rows = {name: dataset["rows"] for name, dataset in datasets.items()}
+    rows[_REJECTED] = manifest["rejected"]["rows"]
+    # `datasets` cannot load a split without rows, so it is not told of one.
+    present = [name for name, count in rows.items() if count]
+    lines = ["---"]
+    if present:
+        lines += ["configs:", *(line for name in present for line in _config(name, present[0]))]
+    described = [name for name in present if name in datasets]
+    if described:
+        lines.append("dataset_info:")
+        for name in described:
+            own = datasets[name]["format"] == Format.MESSAGES.value
+            lines += [f"- config_name: {name}", "  features:"]
+            lines.append(_FEATURES.format(messages=_ROLES_AND_TEXT if own else _JSON))
     lines += ["---", "", "# Conversations", "", "Written by Threadloom. One row a thread.", ""]
     lines += ["| dataset | format | rows | messages |", "|---|---|---|---|"]
-    for name in names:
-        dataset = manifest["datasets"][name]
+    for name, dataset in datasets.items():
         kept = dataset["messages"]["kept"]
         lines.append(f"| {name} | {dataset['format']} | {dataset['rows']} | {kept} |")
+    lines += ["", f"Rejected records: {rows[_REJECTED]}, each with its place and reason.", ""]
+    if described:
+        lines += _snippet(described[0])
     lines += [
-        "",
-        f"Rejected records: {manifest['rejected']['rows']}, each with its place and reason.",
-        "",
-    ]
-    lines += [
-        "```python",
-        "from datasets import load_dataset",
-        f'rows = load_dataset("path/to/this/folder", "{names[0]}", split="train")',
-        "```",
-        "",
         "`manifest.json` says what was read and where each record went; trust a folder that has `_SUCCESS`.",
         "",
     ]
     return "\n".join(lines)
+
+
+def _config(name: str, first: str) -> list[str]:
+    lines = [
+        f"- config_name: {name}",
+        "  data_files:",
+        "  - split: train",
+        f"    path: {name}/*.parquet",
+    ]
+    return [*lines, "  default: true"] if name == first else lines
+
+
+def _snippet(name: str) -> list[str]:
+    return [
+        "```python",
+        "from datasets import load_dataset",
+        f'rows = load_dataset("path/to/this/folder", "{name}", split="train")',
+        "```",
+        "",
+    ]

@@ -92,21 +92,25 @@ def commit(files: ShardFiles, receipts: Sequence[Receipt], content: Mapping[str,
     """Moves the files of the run to their names. May be repeated. Raises JobError."""
     output = files.output
     try:
-        if _is_committed(output, content):
-            return
-        _delete_present([FileSystems.join(output, SUCCESS)])
-        for folder in FOLDERS:
-            _make_folder(FileSystems.join(output, folder))
-        for receipt in receipts:
-            _move(receipt.temporary, FileSystems.join(output, *receipt.name.split("/")))
-        _delete_present(_strangers(output, {receipt.name for receipt in receipts}))
-        _drop_empty_folders(output)
-        _write_whole(files, CARD, dataset_card(content).encode())
-        _write_whole(files, MANIFEST, manifest_bytes(content))
-        _write_whole(files, SUCCESS, b"")
+        if not _is_committed(output, content):
+            _publish(files, receipts, content)
         _delete_present([FileSystems.join(output, TEMPORARY)])
     except (OSError, BeamIOError) as error:
         raise JobError(f"cannot commit to {output}: {str(error).splitlines()[0]}") from error
+
+
+def _publish(files: ShardFiles, receipts: Sequence[Receipt], content: Mapping[str, Any]) -> None:
+    output = files.output
+    _delete_present([FileSystems.join(output, SUCCESS)])
+    for folder in FOLDERS:
+        _make_folder(FileSystems.join(output, folder))
+    for receipt in receipts:
+        _move(receipt.temporary, FileSystems.join(output, *receipt.name.split("/")))
+    _delete_present(_strangers(output, {receipt.name for receipt in receipts}))
+    _drop_empty_folders(output)
+    _write_whole(files, CARD, dataset_card(content).encode())
+    _write_whole(files, MANIFEST, manifest_bytes(content))
+    _write_whole(files, SUCCESS, b"")
 
 
 def has_result(output: str) -> bool:

@@ -144,8 +144,10 @@ def write_parquet(stream: Any, schema: pa.Schema, tables: Iterable[pa.Table]) ->
         write_page_index=True,
     ) as writer:
         for table in tables:
-            writer.write_table(table, row_group_size=max(table.num_rows, 1))
-            rows += table.num_rows
+            # A row group without rows makes `datasets` read in batches of none.
+            if table.num_rows:
+                writer.write_table(table, row_group_size=table.num_rows)
+                rows += table.num_rows
     return rows
 
 

@@ -76,9 +76,7 @@ def rows(output: Path, dataset: str) -> list[dict[str, Any]]:
         read += pq.read_table(path).to_pylist()
     for row in read:
         if "messages" in row:
-            row["messages"] = [
-                json.loads(one) if isinstance(one, str) else one for one in row["messages"]
-            ]
+            row["messages"] = [json.loads(one) if isinstance(one, str) else one for one in row["messages"]]
     return read
 
 
@@ -121,7 +119,7 @@ def chat(number: int, text: str = "hello", thread: str = "t1", **fields: Any) ->
         "threadId": thread,
         "text": text,
         "author": {"userId": "U1", "userName": "sam", "fullName": "Sam", "isBot": False, "isMe": False},
-        "metadata": {"dateSent": f"2024-01-15T10:{number // 60 % 60:02d}:{number % 60:02d}.000Z", "edited": False},
+        "metadata": {"dateSent": f"2024-01-15T10:{number // 60 % 60:02d}:{number % 60:02d}.000Z"},
         "attachments": [],
         **fields,
     }

@@ -68,10 +68,28 @@ def upstream() -> Iterator[Upstream]:
 
 
 SCRIPTS = st.sampled_from(
-    ["hello", "café", "данные", "数据です", "مرحبا", "שלום", "ไทย", "हिन्दी", "👩‍👩‍👧", "😀", "e\u0301", "\u200b", "\0"]
+    [
+        "hello",
+        "café",
+        "данные",
+        "数据です",
+        "مرحبا",
+        "שלום",
+        "ไทย",
+        "हिन्दी",
+        "👩‍👩‍👧",
+        "😀",
+        "e\u0301",
+        "\u200b",
+        "\0",
+    ]
 )
-SPACES = st.sampled_from([" ", "\n", "\t", "\r\n", "\u00a0", "\ufeff", "\u0085", "\u001c", "\u2028", "\u3000"])
-MARKS = st.sampled_from(["<", ">", "&", "&amp;", "</untrusted-third-party-link-metadata>", '"', "$&", "[x]: "])
+SPACES = st.sampled_from(
+    [" ", "\n", "\t", "\r\n", "\u00a0", "\ufeff", "\u0085", "\u001c", "\u2028", "\u3000"]
+)
+MARKS = st.sampled_from(
+    ["<", ">", "&", "&amp;", "</untrusted-third-party-link-metadata>", '"', "$&", "[x]: "]
+)
 PIECES = st.one_of(SCRIPTS, SPACES, MARKS, st.text(max_size=5))
 TEXT = st.lists(PIECES, max_size=6).map("".join)
 
@@ -97,16 +115,18 @@ ATTACHMENT = st.fixed_dictionaries(
     {"type": st.sampled_from(["image", "file", "file", "video", "audio", "sticker"])},
     optional={
         "mimeType": st.none()
-        | st.sampled_from(["image/png", "", "text/plain", "text/html; charset=x", "application/json", "TEXT/A"])
+        | st.sampled_from(
+            ["image/png", "", "text/plain", "text/html; charset=x", "application/json", "TEXT/A"]
+        )
         | st.sampled_from(["application/pdf", "application/jsonp", "application/yaml", "image/svg+xml"]),
         "name": st.none() | TEXT,
         "data": DATA,
         "url": st.just("https://e.test/x"),
     },
 )
-DATE = st.integers(-(10**11), 4 * 10**12).map(
-    lambda ms: _iso(ms)
-) | st.sampled_from(["2024-01-15T10:00:00.000Z", "2024-01-15T10:00:00+02:00", "2024-01-15T08:00:00.000999Z"])
+DATE = st.integers(-(10**11), 4 * 10**12).map(lambda ms: _iso(ms)) | st.sampled_from(
+    ["2024-01-15T10:00:00.000Z", "2024-01-15T10:00:00+02:00", "2024-01-15T08:00:00.000999Z"]
+)
 
 
 def _iso(ms: int) -> str:

@@ -84,9 +84,7 @@ def test_texts_of_chat_archives_are_all_there(archive: Any) -> None:
     pattern, output, _manifest = archive
     if not pattern.startswith("chatsdk"):
         return
-    texts = {
-        message["content"] for row in rows(output, "training") for message in row["messages"]
-    }
+    texts = {message["content"] for row in rows(output, "training") for message in row["messages"]}
     for record in lines_of(pattern):
         if record["text"].strip() and not record.get("links"):
             assert record["text"] in texts
@@ -97,9 +95,7 @@ def test_tool_calls_of_tau_bench_keep_their_results(archive: Any) -> None:
     if not pattern.startswith("agui-tau"):
         return
     results = {
-        (record["threadId"], record["content"])
-        for record in lines_of(pattern)
-        if record["role"] == "tool"
+        (record["threadId"], record["content"]) for record in lines_of(pattern) if record["role"] == "tool"
     }
     found = set()
     for row in rows(output, "replay"):

@@ -198,8 +198,7 @@ def avro_file(path: Path, records: list[dict[str, Any]]) -> bytes:
 def test_a_truncated_avro_file_gives_what_came_before(tmp_path: Path) -> None:
     archive = tmp_path / "a.avro"
     records = [
-        chat(number, f"good {number}", thread="good", metadata={"dateSent": number})
-        for number in range(300)
+        chat(number, f"good {number}", thread="good", metadata={"dateSent": number}) for number in range(300)
     ]
     whole = avro_file(archive, records)
     archive.write_bytes(whole[: len(whole) // 2])
@@ -266,14 +265,26 @@ def test_naughty_strings_in_every_text_field(tmp_path: Path) -> None:
         attachment = {"type": "file", "mimeType": "text/plain", "name": text, "data": "aGk=", "url": text}
         author = {"isMe": False, "userName": text, "fullName": text}
         records.append(
-            chat(number, text, f"chat-{text}", links=[link], attachments=[attachment], author=author)
+            chat(number, text, f"{number}-{text}", links=[link], attachments=[attachment], author=author)
         )
         call = {"id": text or "c", "type": "function", "function": {"name": "f", "arguments": text}}
         thread = f"agui-{number}"
         records += [
             {"threadId": thread, "id": f"{text}-u", "role": "user", "content": text},
-            {"threadId": thread, "id": f"{text}-a", "role": "assistant", "content": text, "toolCalls": [call]},
-            {"threadId": thread, "id": f"{text}-t", "role": "tool", "content": text, "toolCallId": call["id"]},
+            {
+                "threadId": thread,
+                "id": f"{text}-a",
+                "role": "assistant",
+                "content": text,
+                "toolCalls": [call],
+            },
+            {
+                "threadId": thread,
+                "id": f"{text}-t",
+                "role": "tool",
+                "content": text,
+                "toolCallId": call["id"],
+            },
         ]
     archive = write_lines(tmp_path / "a.jsonl", records)
     manifest = run(tmp_path / "out", "--input", archive, "--dataset", "both", "--include_names")
@@ -285,7 +296,7 @@ def test_naughty_strings_in_every_text_field(tmp_path: Path) -> None:
     for number, text in enumerate(naughty):
         if f"agui-{number}" in blank:
             continue
-        (message,) = by_thread[f"chat-{text}"]["messages"]
+        (message,) = by_thread[f"{number}-{text}"]["messages"]
         assert message["content"].startswith(f"[{text}]: {text}" if text.strip() else "Links:")
         results = [one for one in by_thread[f"agui-{number}"]["messages"] if one["role"] == "tool"]
         assert [one["content"] for one in results] == [text]

@@ -72,13 +72,9 @@ class TestTheSameBytes:
         assert hashes(tmp_path / "out") == expected
         assert len(expected) == 12
 
-    def test_files_listed_in_another_order(
-        self, made_archive: Path, expected: Any, tmp_path: Path
-    ) -> None:
+    def test_files_listed_in_another_order(self, made_archive: Path, expected: Any, tmp_path: Path) -> None:
         inputs = [
-            argument
-            for part in (2, 0, 1, 2)
-            for argument in ("--input", made_archive / f"part{part}.jsonl")
+            argument for part in (2, 0, 1, 2) for argument in ("--input", made_archive / f"part{part}.jsonl")
         ]
         run(tmp_path / "out", *inputs, "--dataset", "both", "--num_shards", "4")
         assert hashes(tmp_path / "out") == expected
@@ -116,9 +112,7 @@ class TestTheSameBytes:
         assert done.returncode == 0, done.stderr
         assert hashes(tmp_path / "one") == hashes(tmp_path / "two")
 
-    def test_the_manifest_names_every_file_and_its_hash(
-        self, made_archive: Path, tmp_path: Path
-    ) -> None:
+    def test_the_manifest_names_every_file_and_its_hash(self, made_archive: Path, tmp_path: Path) -> None:
         content = run(tmp_path / "out", *self.arguments(made_archive))
         assert {file["path"]: file["sha256"] for file in content["files"]} == hashes(tmp_path / "out")
         for file in content["files"]:

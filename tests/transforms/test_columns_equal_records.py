@@ -107,9 +107,7 @@ def test_lines_decode_to_the_same_records(lines: list[bytes]) -> None:
     offsets = [at * 1000 for at in range(len(lines))]
     block = decoded_lines(Lines(offsets, lines, []), 3, "auto")
     good, bad = one_by_one(lines)
-    assert sorted(records_of(block.table), key=lambda record: record.place) == records_of(
-        records_table(good)
-    )
+    assert sorted(records_of(block.table), key=lambda record: record.place) == records_of(records_table(good))
     assert sorted(block.rejects, key=lambda reject: reject.place) == bad
 
 

@@ -14,16 +14,13 @@ from hypothesis import strategies as st
 from transforms.dates import BadDate, epoch_ms
 
 CASES = [case for case in cases("dates.jsonl") if isinstance(case["input"], str)]
-WITH_ZONE = re.compile(
-    r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?([Zz]|[+-]\d\d:?\d\d)", re.ASCII
-)
+WITH_ZONE = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?([Zz]|[+-]\d\d:?\d\d)", re.ASCII)
 
 
 def given_by(value: Any) -> int | str:
     try:
         ms = epoch_ms(value)
-    except BadDate as refusal:
-        assert str(refusal)
+    except BadDate:
         return "refused"
     assert ms is not None
     return ms

@@ -104,6 +104,12 @@ def _how(group: argparse._ArgumentGroup) -> None:
         "makes, faults included; default: strict",
     )
     group.add_argument(
+        "--provider",
+        metavar="NAME",
+        help="hold replay rows (and AG-UI training rows) to one provider's own rules as well: "
+        "openai_chat, openai_responses, anthropic, gemini, bedrock_converse or mistral",
+    )
+    group.add_argument(
         "--keep_pending_call",
         action="store_true",
         help="keep a call that still has no result at the very end of a thread",

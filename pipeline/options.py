@@ -11,6 +11,7 @@ from schemas.errors import UsageError
 from schemas.formats import REPLAY_FORMATS, TRAINING_FORMATS, Dataset, Format
 from transforms.decode import Source
 from transforms.guards.rules import GuardOptions, Guards
+from transforms.providers import Provider
 from transforms.threads import Duplicates
 
 SHARD_BYTES = 32 << 20
@@ -45,6 +46,7 @@ class RunOptions(msgspec.Struct, frozen=True):
     include_names: bool = False
     allowed_tools: tuple[str, ...] = ()
     guards: str = "strict"
+    provider: str | None = None
     keep_pending_call: bool = False
     attachment_root: str | None = None
     transform_message: str | None = None
@@ -62,6 +64,10 @@ class RunOptions(msgspec.Struct, frozen=True):
         _one_of("dataset", self.dataset, ("training", "replay", "both"))
         _one_of("source", self.source, get_args(Source))
         _one_of("guards", self.guards, tuple(Guards))
+        if self.provider is not None:
+            _one_of("provider", self.provider, tuple(Provider))
+            if self.guards != Guards.STRICT:
+                raise UsageError("--provider adds to the strict guards: --guards upstream leaves no room")
         _one_of("duplicates", self.duplicates, get_args(Duplicates))
         if self.num_shards is not None and not 1 <= self.num_shards <= MAX_SHARDS:
             raise UsageError(f"--num_shards {self.num_shards} is not between 1 and {MAX_SHARDS}")
@@ -94,7 +100,10 @@ class RunOptions(msgspec.Struct, frozen=True):
 
     @property
     def guard_options(self) -> GuardOptions:
-        return GuardOptions(Guards(self.guards), frozenset(self.allowed_tools), self.keep_pending_call)
+        provider = None if self.provider is None else Provider(self.provider)
+        return GuardOptions(
+            Guards(self.guards), frozenset(self.allowed_tools), self.keep_pending_call, provider
+        )
 
     def format_for(self, dataset: Dataset, *, holds_agui: bool) -> Format:
         """The dataset's format: as asked for, else the default of the archive's vocabulary."""

@@ -43,6 +43,8 @@ class Repair(enum.StrEnum):
     DUPLICATE_RESULT = "duplicate_result"
     UNANSWERED_CALL = "unanswered_call"
     NO_PLACE_IN_FORMAT = "no_place_in_format"
+    BEFORE_FIRST_USER = "before_first_user"
+    USER_BEHIND_RESULT = "user_behind_result"
 
     # Changed: the message is there, but not as it was.
     MALFORMED_CALL = "malformed_call"
@@ -52,8 +54,11 @@ class Repair(enum.StrEnum):
     CALL_PROMOTED = "call_promoted"
     ID_NORMALIZED = "id_normalized"
     ID_RENAMED = "id_renamed"
+    ID_MAPPED = "id_mapped"
     RESULT_MOVED = "result_moved"
     BLANK_TEXT = "blank_text"
+    SYSTEM_MOVED = "system_moved"
+    TURNS_JOINED = "turns_joined"
     CONTENT_PARTS_DROPPED = "content_parts_dropped"
     ATTACHMENT_UNSUPPORTED = "attachment_unsupported"
     ATTACHMENT_WITHOUT_DATA = "attachment_without_data"

@@ -11,12 +11,24 @@ from schemas.reasons import Repair
 Role = Literal["user", "assistant", "system", "tool"]
 
 
+class RepairNote(msgspec.Struct, gc=False, frozen=True):
+    """One change: the message it concerns, why, and enough detail to undo it in one's head."""
+
+    message_id: str | None
+    reason: Repair
+    detail: str
+
+
 class ToolCall(msgspec.Struct, gc=False):
-    """One call of an assistant turn. `args` is a JSON object (upstream guards may leave other JSON)."""
+    """One call of an assistant turn. `args` is a JSON object (upstream guards may leave other JSON).
+
+    `mended` is the repair of its arguments, if they had to be: it counts only if the call stays.
+    """
 
     id: Any
     name: Any
     args: Any
+    mended: RepairNote | None = None
 
 
 class FilePart(msgspec.Struct, gc=False):
@@ -48,14 +60,6 @@ class Turn(msgspec.Struct, gc=False):
     tool_name: str | None = None
     failed: bool = False
     joined: list[int] = []
-
-
-class RepairNote(msgspec.Struct, gc=False, frozen=True):
-    """One change: the message it concerns, why, and enough detail to undo it in one's head."""
-
-    message_id: str | None
-    reason: Repair
-    detail: str
 
 
 class LeftOut(msgspec.Struct, gc=False, frozen=True):

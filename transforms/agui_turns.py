@@ -101,14 +101,12 @@ def _native_calls(message: AguiMessage, message_id: str | None) -> tuple[list[To
         args, found = parsed_arguments(arguments)
         if not isinstance(args, dict):
             args, found = {}, ArgumentsFound.UNREADABLE
+        mended = None
         if found is not ArgumentsFound.AS_WRITTEN:
-            reason = (
-                Repair.ARGUMENTS_RECOVERED
-                if found is ArgumentsFound.RECOVERED
-                else Repair.ARGUMENTS_UNREADABLE
-            )
-            notes.append(RepairNote(message_id, reason, _shown(arguments)))
-        calls.append(ToolCall(entry.get("id"), entry["function"].get("name"), args))
+            recovered = found is ArgumentsFound.RECOVERED
+            reason = Repair.ARGUMENTS_RECOVERED if recovered else Repair.ARGUMENTS_UNREADABLE
+            mended = RepairNote(message_id, reason, _shown(arguments))
+        calls.append(ToolCall(entry.get("id"), entry["function"].get("name"), args, mended))
     return calls, notes
 
 

@@ -54,7 +54,8 @@ class Target(msgspec.Struct, frozen=True):
     @property
     def needs_whole_thread(self) -> bool:
         """Whether a Chat SDK message's conversion depends on its neighbours, too."""
-        return False
+        has_rules = self.guards.guards is Guards.STRICT and self.guards.provider is not None
+        return self.dataset is Dataset.REPLAY and has_rules
 
 
 class Row(msgspec.Struct):

@@ -12,6 +12,7 @@ from schemas.records import Place, Record, Rejected
 from transforms.convert import Hooks, Outcome, Target, converted
 from transforms.decode import Source, record_of_line
 from transforms.guards.rules import GuardOptions, Guards
+from transforms.providers import Provider
 from transforms.record_tables import (
     in_total_order,
     packed_table,
@@ -50,10 +51,12 @@ def target(
     allowed: Iterable[str] = (),
     include_names: bool = False,
     keep_pending_call: bool = False,
+    provider: str | None = None,
 ) -> Target:
     if dataset is None:
         dataset = Dataset.REPLAY if fmt is Format.LANGCHAIN else Dataset.TRAINING
-    options = GuardOptions(guards, frozenset(allowed), keep_pending_call)
+    named = None if provider is None else Provider(provider)
+    options = GuardOptions(guards, frozenset(allowed), keep_pending_call, named)
     return Target(dataset, fmt, options, include_names)
 
 

@@ -12,11 +12,7 @@ from threads import agui_records, comparable, messages_of, outcome_of, target
 
 from schemas.formats import Format
 
-BUGS = [
-    case
-    for case in cases("bugs.jsonl")
-    if case["kind"].startswith("ag_ui/") and "provider" not in case["options"]
-]
+BUGS = [case for case in cases("bugs.jsonl") if case["kind"].startswith("ag_ui/")]
 ID = re.compile(r"<id:\d+>")
 
 
@@ -25,6 +21,7 @@ def given_for(case: dict[str, Any], records: list[Any]) -> list[dict[str, Any]]:
     to = target(
         Format.LANGCHAIN,
         allowed=options.get("allowedToolNames", ()),
+        provider=options.get("provider"),
     )
     return [comparable(message) for message in messages_of(outcome_of(records, to))]
 

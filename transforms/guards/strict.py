@@ -1,14 +1,15 @@
 """The strict guards: a history in which every call is answered once, right behind it. Demote, never
 invent; every change is a repair. Linear in the length of the thread.
 
-The steps, each a function below, in this order:
+The steps, each a function, in this order:
  1. hear each message; leave out display roles, unknown roles and what is no message
  2. promote text calls whose exactly N unclaimed results follow at once
  3. give a call without an id the id of the one unclaimed result right behind it
  4. match results to calls by id; where an id is used again, run by run
  5. drop calls without a result, results without a call, and what is blank then
- 6. rename the later of two calls with one id, together with its result
- 7. place each result right behind its call, in the order of the calls
+ 6. place each result right behind its call, in the order of the calls
+ 7. the provider's own rules                      (provider.py)
+ 8. give every call an id that it alone has       (ids.py)
 """
 
 from __future__ import annotations
@@ -16,87 +17,66 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from typing import Any
 
-import msgspec
-
 from schemas.reasons import Repair
 from schemas.records import AguiMessage
-from schemas.turns import Conversion, LeftOut, RepairNote, ToolCall, Turn
+from schemas.turns import Conversion, ToolCall, Turn
 from transforms.agui_turns import answered_id, heard, id_of
+from transforms.guards.history import GuardedHistory, NumberedCall
+from transforms.guards.ids import give_ids
+from transforms.guards.provider import fit_provider
+from transforms.guards.rules import GuardOptions
 from transforms.js_text import WHITE_SPACE, is_blank
 from transforms.text_calls import text_calls
 from transforms.tool_calls import call_entries
 
 
-class _Call(msgspec.Struct, eq=False):
-    """A call on its way: the turn it stands in, its place there, and the result that answers it."""
-
-    turn: Turn
-    call: ToolCall
-    id: str
-    answer: Turn | None = None
-
-
-class _History(msgspec.Struct):
-    """The thread between two steps."""
-
-    turns: list[Turn] = []
-    repairs: list[RepairNote] = []
-    left_out: list[LeftOut] = []
-
-    def note(self, turn: Turn, reason: Repair, detail: str) -> None:
-        self.repairs.append(RepairNote(turn.message_id, reason, detail))
-
-    def leave_out(self, turn: Turn, reason: Repair, detail: str) -> None:
-        self.note(turn, reason, detail)
-        self.left_out.append(LeftOut(turn.source, reason))
-
-
-def strict_history(
-    messages: Sequence[AguiMessage], allowed: Set[str], *, keep_pending_call: bool = False
-) -> Conversion:
+def strict_history(messages: Sequence[AguiMessage], options: GuardOptions) -> Conversion:
     """The turns of a history that every provider accepts, the repairs, and what was left out.
 
-    `allowed` names the tools whose text calls may be promoted. `keep_pending_call` keeps the
-    unanswered calls of the last message.
+    With a provider named in the options, its own rules hold as well.
     """
-    history = _History()
-    _hear(history, messages, allowed)
-    calls = _calls_with_ids(history)
-    _match_results(history, calls)
-    answered = _without_unanswered(history, calls, keep_pending_call)
-    _rename_reused_ids(history, answered)
+    history = GuardedHistory()
+    _hear(history, messages, options.allowed_tools)
+    _number_calls(history)
+    _match_results(history)
+    _drop_unanswered(history, keep_pending=options.keep_pending_call)
     _drop_blank(history)
-    placed = _placed(history, answered)
-    return Conversion(placed, history.repairs, history.left_out)
+    _place_results(history)
+    fit_provider(history, options.rules)
+    give_ids(history, options.rules.ids)
+    return Conversion(history.turns, history.repairs, history.left_out)
 
 
-def _hear(history: _History, messages: Sequence[AguiMessage], allowed: Set[str]) -> None:
-    """Step 1 and 2: messages to turns; text calls that their results vouch for become calls."""
+def strict_turns(conversion: Conversion, options: GuardOptions) -> Conversion:
+    """The same guards for turns without calls, such as a Chat SDK thread's."""
+    history = GuardedHistory(turns=conversion.turns, repairs=conversion.repairs, left_out=conversion.left_out)
+    _drop_blank(history)
+    fit_provider(history, options.rules)
+    return Conversion(history.turns, history.repairs, history.left_out)
+
+
+def _hear(history: GuardedHistory, messages: Sequence[AguiMessage], allowed: Set[str]) -> None:
+    """Steps 1 and 2: messages to turns; text calls that their results vouch for become calls."""
     promotable: list[tuple[int, Turn]] = []
     for at, message in enumerate(messages):
         said = heard(message)
         turn = Turn(said.role or "user", said.text, at, id_of(message), message.sent_ms)
         history.repairs += said.notes
+        history.lost.update((at, note.reason) for note in said.notes)
         if said.role is None:
             assert said.left_out is not None
             history.leave_out(turn, said.left_out, f"role {message.role!r}")
             continue
         turn.calls = said.calls
         if said.role == "tool":
-            turn.result_of = _result_id(history, turn, message)
+            written = answered_id(message)
+            turn.result_of = _clean_id(written)
             turn.failed = bool(message.error)
+            history.written_results[at] = written
         elif said.role == "assistant" and allowed and not call_entries(message.tool_calls):
             promotable.append((len(history.turns), turn))
         history.turns.append(turn)
     _promote(history, promotable, allowed)
-
-
-def _result_id(history: _History, turn: Turn, message: AguiMessage) -> str:
-    answered = answered_id(message)
-    clean = _clean_id(answered)
-    if clean and clean != answered:
-        history.note(turn, Repair.ID_NORMALIZED, f"{answered!r} -> {clean!r}")
-    return clean
 
 
 def _clean_id(value: Any) -> str:
@@ -108,7 +88,7 @@ def _clean_id(value: Any) -> str:
     return ""
 
 
-def _promote(history: _History, promotable: list[tuple[int, Turn]], allowed: Set[str]) -> None:
+def _promote(history: GuardedHistory, promotable: list[tuple[int, Turn]], allowed: Set[str]) -> None:
     if not promotable:
         return
     claims = _claims(history.turns)
@@ -150,130 +130,103 @@ def _results_behind(turns: list[Turn], at: int) -> list[Turn]:
     return turns[at + 1 : end]
 
 
-def _calls_with_ids(history: _History) -> list[_Call]:
-    """Step 3: every call that has a name and an id, or is given one, in order."""
+def _number_calls(history: GuardedHistory) -> None:
+    """Step 3: calls that have a name and an id, or are given one, are numbered; others go."""
     claims = _claims(history.turns)
-    calls: list[_Call] = []
     for at, turn in enumerate(history.turns):
         if not turn.calls:
             continue
-        nameless = [call for call in turn.calls if not _has_name(call)]
-        named = [call for call in turn.calls if _has_name(call)]
-        without_id = [call for call in named if not _clean_id(call.id)]
-        for call in nameless:
-            history.note(turn, Repair.MALFORMED_CALL, f"call {call.id!r} names no tool")
-        adopted = _adopted_id(history.turns, at, claims) if len(without_id) == 1 else ""
+        named: list[ToolCall] = []
+        for call in turn.calls:
+            if isinstance(call.name, str) and not is_blank(call.name):
+                named.append(call)
+            else:
+                history.lose(turn, Repair.MALFORMED_CALL, f"call {call.id!r} names no tool")
+        without_id = sum(1 for call in named if not _clean_id(call.id))
+        adopted = _adopted_id(history.turns, at, claims) if without_id == 1 else ""
+        turn.calls = []
         for call in named:
             clean = _clean_id(call.id)
-            if not clean:
-                shown = f"the call of {call.name} has no id"
-                if not adopted:
-                    history.note(turn, Repair.CALL_WITHOUT_ID, f"{shown}: dropped")
-                    continue
-                history.note(turn, Repair.CALL_WITHOUT_ID, f"{shown}: took {adopted!r}")
-                clean = adopted
-            elif clean != call.id:
-                history.note(turn, Repair.ID_NORMALIZED, f"{call.id!r} -> {clean!r}")
-            calls.append(_Call(turn, ToolCall(clean, call.name, call.args), clean))
-        turn.calls = []
-    return calls
-
-
-def _has_name(call: ToolCall) -> bool:
-    return isinstance(call.name, str) and not is_blank(call.name)
+            if not clean and not adopted:
+                detail = f"the call of {call.name} has no id, and no result to take one from"
+                history.lose(turn, Repair.CALL_WITHOUT_ID, detail)
+                continue
+            number = len(history.calls)
+            history.calls[number] = NumberedCall(number, call.id, clean or adopted, not clean)
+            turn.calls.append(ToolCall(number, call.name, call.args, call.mended))
 
 
 def _adopted_id(turns: list[Turn], at: int, claims: dict[str, int]) -> str:
     """The id of the one result right behind that no call claims, or nothing."""
     unclaimed = [result for result in _results_behind(turns, at) if not _claimed(claims, result, at)]
-    return unclaimed[0].result_of if len(unclaimed) == 1 else ""
+    return str(unclaimed[0].result_of) if len(unclaimed) == 1 else ""
 
 
-def _match_results(history: _History, calls: list[_Call]) -> None:
-    """Step 4: each call gets its answer; results that answer none are left out.
+def _match_results(history: GuardedHistory) -> None:
+    """Step 4: each result is told the number of its call; results that answer none are left out.
 
-    An id may be used again: its calls and results, in order, form runs of calls, each with the
-    run of results up to the next call. In a run the results belong to the last calls, in order; a
-    call whose result never came does not take its successor's. Further results are duplicates.
+    An id may be used again: its calls and results, in order, form runs of calls, each with the run
+    of results up to the next call. In a run the results belong to the last calls, in order; a call
+    whose result never came does not take its successor's. Further results are duplicates.
     """
-    runs: dict[str, list[tuple[list[_Call], list[Turn]]]] = {}
-    pending = iter(calls)
-    following = next(pending, None)
+    runs: dict[str, list[tuple[list[ToolCall], list[Turn]]]] = {}
     for turn in history.turns:
-        while following is not None and following.turn is turn:
-            of_id = runs.setdefault(following.id, [])
+        for call in turn.calls:
+            of_id = runs.setdefault(history.calls[call.id].clean_id, [])
             if not of_id or of_id[-1][1]:
                 of_id.append(([], []))
-            of_id[-1][0].append(following)
-            following = next(pending, None)
+            of_id[-1][0].append(call)
         if turn.role == "tool" and turn.result_of in runs:
             runs[turn.result_of][-1][1].append(turn)
-    answers: set[int] = set()
+    answers: dict[int, ToolCall] = {}
     for of_id in runs.values():
-        for run_calls, results in of_id:
-            heirs = run_calls[-len(results) :] if results else []
-            for call, result in zip(heirs, results, strict=False):
-                call.answer = result
-                result.tool_name = call.call.name
-                answers.add(result.source)
+        for calls, results in of_id:
+            heirs = calls[-len(results) :] if results else []
+            answers.update((result.source, call) for call, result in zip(heirs, results, strict=False))
     kept: list[Turn] = []
     for turn in history.turns:
-        if turn.role != "tool" or turn.source in answers:
+        if turn.role != "tool":
+            kept.append(turn)
+        elif turn.source in answers:
+            answered = answers[turn.source]
+            turn.result_of, turn.tool_name = answered.id, answered.name
             kept.append(turn)
         elif turn.result_of in runs:
-            history.leave_out(turn, Repair.DUPLICATE_RESULT, f"{turn.result_of!r} is answered already")
+            detail = f"{turn.result_of!r} is answered already"
+            history.leave_out(turn, Repair.DUPLICATE_RESULT, detail)
         else:
-            history.leave_out(turn, Repair.ORPHAN_RESULT, f"no call {turn.result_of!r} stands before it")
+            detail = f"no call {turn.result_of!r} stands before it"
+            history.leave_out(turn, Repair.ORPHAN_RESULT, detail)
     history.turns = kept
 
 
-def _without_unanswered(history: _History, calls: list[_Call], keep_pending_call: bool) -> list[_Call]:
-    """Step 5: calls with an answer (and, by option, the last message's without) go on."""
-    calling = {call.turn.source for call in calls}
+def _drop_unanswered(history: GuardedHistory, *, keep_pending: bool) -> None:
+    """Step 5: calls with an answer go on, and, by option, those of the last turn without one."""
+    answered = {turn.result_of for turn in history.turns if turn.role == "tool"}
     last = next(
         (
             turn
             for turn in reversed(history.turns)
-            if turn.role != "tool" and (turn.source in calling or not is_blank(turn.text))
+            if turn.role != "tool" and (turn.calls or not is_blank(turn.text))
         ),
         None,
     )
-    answered: list[_Call] = []
-    for call in calls:
-        if call.answer is not None or (keep_pending_call and call.turn is last):
-            answered.append(call)
-            call.turn.calls.append(call.call)
-        else:
-            history.note(call.turn, Repair.UNANSWERED_CALL, f"{call.call.name} ({call.id!r}) has no result")
-    return answered
+    for turn in history.turns:
+        if not turn.calls or (keep_pending and turn is last):
+            continue
+        kept: list[ToolCall] = []
+        for call in turn.calls:
+            if call.id in answered:
+                kept.append(call)
+            else:
+                history.lose(turn, Repair.UNANSWERED_CALL, f"{history.shown(call)} has no result")
+        turn.calls = kept
 
 
-def _rename_reused_ids(history: _History, calls: list[_Call]) -> None:
-    """Step 6: no two calls share an id; the later one and its result get a fresh one."""
-    taken = {call.id for call in calls}
-    used: set[str] = set()
-    counts: dict[str, int] = {}
-    for call in calls:
-        if call.id not in used:
-            used.add(call.id)
-        else:
-            number = counts.get(call.id, 1) + 1
-            while f"{call.id}_{number}" in taken:
-                number += 1
-            counts[call.id] = number
-            fresh = f"{call.id}_{number}"
-            taken.add(fresh)
-            used.add(fresh)
-            history.note(call.turn, Repair.ID_RENAMED, f"{call.id!r} -> {fresh!r}")
-            call.id = call.call.id = fresh
-        if call.answer is not None:
-            call.answer.result_of = call.id
-
-
-def _drop_blank(history: _History) -> None:
+def _drop_blank(history: GuardedHistory) -> None:
     kept: list[Turn] = []
     for turn in history.turns:
-        if turn.role == "tool" or not is_blank(turn.text):
+        if turn.role == "tool" or turn.files or not is_blank(turn.text):
             kept.append(turn)
         elif turn.calls:
             if turn.text:
@@ -281,27 +234,26 @@ def _drop_blank(history: _History) -> None:
                 turn.text = ""
             kept.append(turn)
         else:
-            history.leave_out(turn, Repair.BLANK_MESSAGE, "nothing is left of it")
+            history.drop_blank(turn)
     history.turns = kept
 
 
-def _placed(history: _History, calls: list[_Call]) -> list[Turn]:
-    """Step 7: the turns in order, each result behind its call; one repair for each that moved up."""
-    answers: dict[int, list[Turn]] = {}
-    for call in calls:
-        if call.answer is not None:
-            answers.setdefault(call.turn.source, []).append(call.answer)
+def _place_results(history: GuardedHistory) -> None:
+    """Step 6: each result behind its call; one repair for each that moved up."""
+    results = {turn.result_of: turn for turn in history.turns if turn.role == "tool"}
     placed: list[Turn] = []
     for turn in history.turns:
         if turn.role != "tool":
             placed.append(turn)
-            placed += answers.get(turn.source, [])
-    first_behind = len(placed) and max(turn.source for turn in placed) + 1
+            placed += [results[call.id] for call in turn.calls if call.id in results]
     moved: list[Turn] = []
+    # From the end: a result moved up if something that stood before it now stands behind it.
+    first_behind = max((turn.source for turn in placed), default=0) + 1
     for turn in reversed(placed):
         if turn.role == "tool" and first_behind < turn.source:
             moved.append(turn)
         first_behind = min(first_behind, turn.source)
     for turn in reversed(moved):
-        history.note(turn, Repair.RESULT_MOVED, f"up behind its call {turn.result_of!r}")
-    return placed
+        call = history.calls[turn.result_of]
+        history.note(turn, Repair.RESULT_MOVED, f"up behind its call {call.clean_id!r}")
+    history.turns = placed

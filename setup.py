@@ -12,6 +12,7 @@ setup(
         "schemas",
         "schemas.avro",
         "transforms",
+        "transforms.check",
         "transforms.formats",
         "transforms.guards",
         "pipeline",

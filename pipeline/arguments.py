@@ -14,6 +14,7 @@ from typing import NoReturn
 
 from schemas.errors import UsageError
 from schemas.formats import REPLAY_FORMATS, TRAINING_FORMATS
+from transforms.providers import Provider
 
 EPILOG = """\
 examples:
@@ -107,7 +108,7 @@ def _how(group: argparse._ArgumentGroup) -> None:
         "--provider",
         metavar="NAME",
         help="hold replay rows (and AG-UI training rows) to one provider's own rules as well: "
-        "openai_chat, openai_responses, anthropic, gemini, bedrock_converse or mistral",
+        + ", ".join(Provider),
     )
     group.add_argument(
         "--keep_pending_call",
@@ -154,6 +155,31 @@ def _running(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--quiet", action="store_true", help="no progress line and no summary")
 
 
+def check_parser(subparsers: argparse._SubParsersAction[_Parser]) -> None:
+    """Adds `check` and its options."""
+    check = subparsers.add_parser(
+        "check",
+        help="say which rows of a replay dataset a provider would reject",
+        description="Reads a replay dataset (an output of threadloom, or any Parquet or JSON lines "
+        "whose `messages` are LangChain, OpenAI or AG-UI messages) and says which rows break which "
+        "rule of which provider. Exit codes: 0 none, 1 some, 2 wrong usage.",
+        allow_abbrev=False,
+    )
+    check.add_argument("path", metavar="PATH", help="a file, a folder or a pattern")
+    check.add_argument(
+        "--provider", metavar="NAME", default="all", help=f"all (default), {', '.join(Provider)}"
+    )
+    check.add_argument(
+        "--as_request",
+        action="store_true",
+        help="add the rules of a request that is made of the history as it is: how it may end",
+    )
+    check.add_argument(
+        "--json", action="store_true", help="one JSON line a broken row, and one with the sums"
+    )
+    check.add_argument("--show", metavar="N", type=int, default=10, help="broken rows to show; default: 10")
+
+
 def parser() -> argparse.ArgumentParser:
     """The parser of the whole command."""
     top = _Parser(
@@ -164,6 +190,7 @@ def parser() -> argparse.ArgumentParser:
     )
     subparsers = top.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
     run_parser(subparsers)
+    check_parser(subparsers)
     return top
 
 

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from pipeline.arguments import expanded, parser
+from pipeline.arguments import expanded, parser, unknown_option
 from schemas.errors import JobError, UsageError
 
 FAILED, USAGE = 1, 2
@@ -26,11 +26,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         _say("stopped; nothing was committed")
         return 130
+    except BrokenPipeError:
+        # Whoever read the report has seen enough of it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
 
 
 def _command(arguments: Sequence[str]) -> int:
     top = parser()
     known, rest = top.parse_known_args(expanded(arguments))
+    if known.command == "check":
+        if rest:
+            raise unknown_option(rest[0], _own_options("check"))
+        from pipeline.checking import check  # Arrow takes a while to import: not for --help
+
+        return check(known)
     # A hook is found where the command is run, also when it was not started by `python -m`.
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
@@ -38,12 +48,13 @@ def _command(arguments: Sequence[str]) -> int:
     logging.basicConfig(level=logging.ERROR, format="%(name)s: %(message)s")
     from pipeline.run import run  # Beam takes a second to import: not for --help
 
-    return run(known, rest, _own_options())
+    return run(known, rest, _own_options("run"))
 
 
-def _own_options() -> list[str]:
-    run = parser()._subparsers._group_actions[0].choices["run"]  # type: ignore[union-attr, index]
-    return [name for action in run._actions for name in action.option_strings]
+def _own_options(command: str) -> list[str]:
+    commands = parser()._subparsers._group_actions[0].choices  # type: ignore[union-attr]
+    actions = commands[command]._actions  # type: ignore[index]
+    return [name for action in actions for name in action.option_strings]
 
 
 def _say(message: object) -> None:

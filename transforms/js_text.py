@@ -13,6 +13,7 @@ WHITE_SPACE = (
     "\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000\ufeff"
 )
+PYTHON_WHITE_SPACE = "\u001c\u001d\u001e\u001f\u0085"
 _RUN = re.compile(f"[{WHITE_SPACE}]+")
 _SURROGATE_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -26,6 +27,11 @@ def trimmed(text: str) -> str:
 def is_blank(text: str) -> bool:
     """Whether nothing but JS white space is left of `text`."""
     return not text.strip(WHITE_SPACE)
+
+
+def is_blank_anywhere(text: str) -> bool:
+    """Whether nothing is left of `text` but what JavaScript or Python takes for white space."""
+    return not text.strip(WHITE_SPACE + PYTHON_WHITE_SPACE)
 
 
 def single_spaced(text: str) -> str:

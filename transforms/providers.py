@@ -69,6 +69,8 @@ class Rules(msgspec.Struct, frozen=True):
 
     source: str
     ids: IdRule
+    # Whether an id may come again in a later call; where nobody knows, the checker does not convict.
+    ids_again: bool = True
     results_behind_call: bool = True
     result_needs_name: bool = False
     system_leads: bool = False
@@ -92,11 +94,13 @@ RULES: Mapping[Provider, Rules] = MappingProxyType(
         Provider.OPENAI_RESPONSES: Rules(
             source="OpenAI API reference, responses: input items",
             ids=IdRule(longest=64),
+            ids_again=False,
             results_behind_call=False,
         ),
         Provider.ANTHROPIC: Rules(
             source="Anthropic API reference, messages: tool use, system, alternation",
             ids=IdRule(characters=_WORD, longest=64),
+            ids_again=False,
             system_leads=True,
             blank_text=False,
             first=First.USER,
@@ -118,6 +122,7 @@ RULES: Mapping[Provider, Rules] = MappingProxyType(
         Provider.BEDROCK_CONVERSE: Rules(
             source="Amazon Bedrock API reference, Converse: messages, toolUse, toolResult",
             ids=IdRule(characters=_WORD, longest=64),
+            ids_again=False,
             system_leads=True,
             blank_text=False,
             first=First.USER,

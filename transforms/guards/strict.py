@@ -25,7 +25,7 @@ from transforms.guards.history import GuardedHistory, NumberedCall
 from transforms.guards.ids import give_ids
 from transforms.guards.provider import fit_provider
 from transforms.guards.rules import GuardOptions
-from transforms.js_text import WHITE_SPACE, is_blank
+from transforms.js_text import WHITE_SPACE, is_blank_anywhere
 from transforms.text_calls import text_calls
 from transforms.tool_calls import call_entries
 
@@ -138,7 +138,7 @@ def _number_calls(history: GuardedHistory) -> None:
             continue
         named: list[ToolCall] = []
         for call in turn.calls:
-            if isinstance(call.name, str) and not is_blank(call.name):
+            if isinstance(call.name, str) and not is_blank_anywhere(call.name):
                 named.append(call)
             else:
                 history.lose(turn, Repair.MALFORMED_CALL, f"call {call.id!r} names no tool")
@@ -170,6 +170,7 @@ def _match_results(history: GuardedHistory) -> None:
     whose result never came does not take its successor's. Further results are duplicates.
     """
     runs: dict[str, list[tuple[list[ToolCall], list[Turn]]]] = {}
+    late: set[int] = set()
     for turn in history.turns:
         for call in turn.calls:
             of_id = runs.setdefault(history.calls[call.id].clean_id, [])
@@ -178,6 +179,7 @@ def _match_results(history: GuardedHistory) -> None:
             of_id[-1][0].append(call)
         if turn.role == "tool" and turn.result_of in runs:
             runs[turn.result_of][-1][1].append(turn)
+            late.add(turn.source)
     answers: dict[int, ToolCall] = {}
     for of_id in runs.values():
         for calls, results in of_id:
@@ -191,7 +193,7 @@ def _match_results(history: GuardedHistory) -> None:
             answered = answers[turn.source]
             turn.result_of, turn.tool_name = answered.id, answered.name
             kept.append(turn)
-        elif turn.result_of in runs:
+        elif turn.source in late:
             detail = f"{turn.result_of!r} is answered already"
             history.leave_out(turn, Repair.DUPLICATE_RESULT, detail)
         else:
@@ -207,7 +209,7 @@ def _drop_unanswered(history: GuardedHistory, *, keep_pending: bool) -> None:
         (
             turn
             for turn in reversed(history.turns)
-            if turn.role != "tool" and (turn.calls or not is_blank(turn.text))
+            if turn.role != "tool" and (turn.calls or not is_blank_anywhere(turn.text))
         ),
         None,
     )
@@ -226,7 +228,7 @@ def _drop_unanswered(history: GuardedHistory, *, keep_pending: bool) -> None:
 def _drop_blank(history: GuardedHistory) -> None:
     kept: list[Turn] = []
     for turn in history.turns:
-        if turn.role == "tool" or turn.files or not is_blank(turn.text):
+        if turn.role == "tool" or turn.files or not is_blank_anywhere(turn.text):
             kept.append(turn)
         elif turn.calls:
             if turn.text:

@@ -29,6 +29,14 @@ setup(
     extras_require={
         "gcp": ["apache-beam[gcp]>=2.77,<2.78"],
         "aws": ["apache-beam[aws]>=2.77,<2.78"],
+        "clients": [
+            "langchain-anthropic>=1.0,<2",
+            "langchain-aws>=1.0,<2",
+            "langchain-google-genai>=4.0,<5",
+            "langchain-mistralai>=1.0,<2",
+            "langchain-openai>=1.0,<2",
+            "mistral-common>=1.9,<2",
+        ],
         "test": [
             "datasets>=4.7,<6",
             "duckdb>=1.4,<3",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -54,12 +55,12 @@ class Turn(msgspec.Struct, gc=False):
     source: int = -1
     message_id: str | None = None
     sent_ms: int | None = None
-    files: list[FilePart] = []
-    calls: list[ToolCall] = []
+    files: Sequence[FilePart] = ()
+    calls: Sequence[ToolCall] = ()
     result_of: Any = None
     tool_name: str | None = None
     failed: bool = False
-    joined: list[int] = []
+    joined: Sequence[int] = ()
 
 
 class LeftOut(msgspec.Struct, gc=False, frozen=True):

@@ -5,13 +5,14 @@ What needs its neighbours (which result answers which call, which text is a call
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from schemas.reasons import Repair
 from schemas.records import AguiMessage
-from schemas.turns import RepairNote, Role, ToolCall
+from schemas.turns import RepairNote, Role, ToolCall, Turn
 from transforms.js_text import is_blank, is_truthy
 from transforms.tool_calls import (
     ArgumentsFound,
@@ -30,7 +31,7 @@ _ROLES: dict[Any, Role] = {
 _DISPLAY_ROLES = ("reasoning", "activity")
 
 
-class Heard(msgspec.Struct):
+class Heard(msgspec.Struct, gc=False):
     """What a message says: its role, its text, and its native calls, with what was wrong in them.
 
     `role` is None where the message has no part in a history; `left_out` then says why.
@@ -38,20 +39,20 @@ class Heard(msgspec.Struct):
 
     role: Role | None
     text: str
-    calls: list[ToolCall]
-    notes: list[RepairNote]
+    calls: Sequence[ToolCall] = ()
+    notes: Sequence[RepairNote] = ()
     left_out: Repair | None = None
 
 
 def heard(message: AguiMessage) -> Heard:
     """One message read strictly: text of all text parts, malformed calls gone, arguments objects."""
     role = _ROLES.get(message.role) if isinstance(message.role, str) else None
-    message_id = id_of(message)
     if message.malformed:
-        return Heard(None, "", [], [], Repair.MALFORMED_MESSAGE)
+        return Heard(None, "", left_out=Repair.MALFORMED_MESSAGE)
     if role is None:
         known = isinstance(message.role, str) and message.role in _DISPLAY_ROLES
-        return Heard(None, "", [], [], Repair.DISPLAY_ROLE if known else Repair.UNKNOWN_ROLE)
+        return Heard(None, "", left_out=Repair.DISPLAY_ROLE if known else Repair.UNKNOWN_ROLE)
+    message_id = id_of(message)
     text, dropped = _text_of_content(message.content)
     notes = []
     if dropped:
@@ -61,6 +62,16 @@ def heard(message: AguiMessage) -> Heard:
         calls, call_notes = _native_calls(message, message_id)
         notes += call_notes
     return Heard(role, text, calls, notes)
+
+
+def plain_turn(message: AguiMessage, source: int) -> Turn | None:
+    """The turn of a message that is text and nothing else, as nearly all are; None for any other."""
+    role = _ROLES.get(message.role) if isinstance(message.role, str) else None
+    if role is None or role == "tool" or not isinstance(message.content, str) or message.malformed:
+        return None
+    if role == "assistant" and message.tool_calls is not None:
+        return None
+    return Turn(role, message.content, source, id_of(message), message.sent_ms)
 
 
 def id_of(message: AguiMessage) -> str | None:

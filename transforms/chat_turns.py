@@ -47,10 +47,12 @@ def chat_turn(
     )
     notes: list[RepairNote] = []
     if message.attachments and role == "user":
+        files: list[FilePart] = []
         for attachment in message.attachments:
             part = _part(attachment, message, read_file, on_unsupported, notes)
             if part is not None:
-                turn.files.append(part)
+                files.append(part)
+        turn.files = files
     return turn, notes
 
 

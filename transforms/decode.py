@@ -26,6 +26,7 @@ from schemas.records import (
     WireRecord,
 )
 from transforms.dates import BadDate, epoch_ms
+from transforms.depth import DEPTH_LIMIT, is_too_deep
 from transforms.js_text import is_blank, is_truthy, scrubbed
 from transforms.tool_calls import is_well_formed_call
 
@@ -35,13 +36,8 @@ Source = Literal["auto", "chat-sdk", "ag-ui"]
 RECORD_LIMIT = 32 << 20
 RAW_LIMIT = 64 << 10
 
-# The decoders stop at Python's recursion limit, which leaves more or less room on each runner; a
-# fixed bound well below it gives the same verdict on all of them.
-DEPTH_LIMIT = 400
-
 _DECODER = msgspec.json.Decoder(WireRecord)
 _ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
-_STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
 _NO_THREAD = "the record has no threadId"
 
 
@@ -56,7 +52,7 @@ class _Refused(Exception):
 def record_of_line(line: bytes, place: Place, source: Source) -> Record | Rejected:
     """The record that a line of JSON holds. Never raises: what is wrong comes back as a reject."""
     try:
-        if line.count(b"[") + line.count(b"{") > DEPTH_LIMIT and _depth(line) > DEPTH_LIMIT:
+        if is_too_deep(line):
             raise _Refused(Reject.NESTED_TOO_DEEP, f"nested deeper than {DEPTH_LIMIT}")
         return _record(_wire_of_line(line), place, source)
     except _Refused as refused:
@@ -76,19 +72,6 @@ def oversized_line(start: bytes, size: int, place: Place) -> Rejected:
     """The reject of a line that is too long to be a record; `start` is how it begins."""
     detail = f"the line has {size} bytes, more than {RECORD_LIMIT}"
     return Rejected(place, Reject.TOO_LARGE, detail, raw=start[:RAW_LIMIT])
-
-
-def _depth(line: bytes) -> int:
-    """How deep the brackets of a line nest, those inside strings aside."""
-    depth = deepest = 0
-    for token in _STRING_OR_BRACKET.finditer(line):
-        mark = token.group()
-        if mark in (b"[", b"{"):
-            depth += 1
-            deepest = max(deepest, depth)
-        elif mark in (b"]", b"}"):
-            depth -= 1
-    return deepest
 
 
 def _wire_of_line(line: bytes) -> WireRecord:

@@ -19,19 +19,17 @@ from schemas.arrow import RECORDS
 from schemas.records import Kind, Place, Record, Rejected, WireAuthor, WireMetadata, WireRecord
 from transforms.dates import FIRST_MS
 from transforms.decode import (
-    DEPTH_LIMIT,
     Source,
     oversized_line,
     record_of_line,
 )
+from transforms.depth import DEPTH_LIMIT, is_too_deep
 from transforms.js_text import is_truthy
 from transforms.lines import Lines
 from transforms.record_tables import packed_extras, records_table
 
 _DECODER = msgspec.json.Decoder(WireRecord)
 _NO_METADATA = WireMetadata()
-# JSON that is nested so deep is at least so long: a bracket opens it, and one closes it.
-_DEEP_BYTES = 2 * DEPTH_LIMIT
 _PLAIN_DATE = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$"
 
 
@@ -82,9 +80,9 @@ def _wires(data: list[bytes]) -> list[Any]:
         wires: list[Any] = list(map(_DECODER.decode, data))
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         wires = [_wire_or_none(line) for line in data]
-    if max(map(len, data), default=0) > _DEEP_BYTES:
+    if max(map(len, data), default=0) > 2 * DEPTH_LIMIT:
         for at, line in enumerate(data):
-            if len(line) > _DEEP_BYTES and line.count(b"[") + line.count(b"{") > DEPTH_LIMIT:
+            if is_too_deep(line):
                 wires[at] = None
     return wires
 

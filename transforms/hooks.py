@@ -90,15 +90,16 @@ def turn_of_message(message: dict[str, Any], original: Turn) -> Turn:
         turn.text = content
         return turn
     texts: list[str] = []
+    files: list[FilePart] = []
     for part in content:
         kind = part.get("type") if isinstance(part, dict) else None
         if kind == "text" and isinstance(part.get("text"), str):
             texts.append(part["text"])
         elif kind == "file":
-            turn.files.append(_file_part(part))
+            files.append(_file_part(part))
         else:
             raise HookFailed(f"the hook's message has a part of the type {kind!r}: not text or file")
-    turn.text = "\n\n".join(texts)
+    turn.text, turn.files = "\n\n".join(texts), files
     return turn
 
 

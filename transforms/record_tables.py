@@ -30,6 +30,7 @@ class _ChatExtras(msgspec.Struct, omit_defaults=True):
     links: list[Link] = []
 
 
+_KINDS = tuple(Kind)
 _EXTRAS = msgspec.json.Decoder(_ChatExtras)
 _AGUI = msgspec.json.Decoder(AguiMessage)
 _HISTORY = msgspec.json.Decoder(History)
@@ -137,7 +138,7 @@ def _records(batch: pa.RecordBatch) -> Iterator[Record]:
         thread_id, kind, file, at, message_id, sent_ms, edited_ms, messages, *body = row
         yield Record(
             thread_id,
-            Kind(kind),
+            _KINDS[kind],
             Place(file, at),
             _joined_body(kind, message_id, sent_ms, body),
             message_id,

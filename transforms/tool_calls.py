@@ -10,6 +10,9 @@ import enum
 import json
 from typing import Any
 
+import msgspec
+
+from transforms.depth import DEPTH_LIMIT, is_too_deep
 from transforms.js_text import scrubbed, trimmed
 
 
@@ -66,10 +69,13 @@ def json_value(text: str) -> Any:
     Python's reader is narrowed to JSON (no NaN, no Infinity); a number too large for a double is
     refused, since no JSON could hold it again.
     """
-    if text[:1] == "\ufeff":
-        raise ValueError("a byte-order mark is not JSON")
-    value = json.loads(text, parse_constant=_refused_constant, parse_int=_integer, parse_float=_finite)
-    return scrubbed(value)
+    if is_too_deep(text):
+        raise ValueError(f"nested deeper than {DEPTH_LIMIT}")
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.MsgspecError, UnicodeError):
+        # Not JSON; or an integer beyond 64 bits, or half a pair of surrogates.
+        return scrubbed(_SLOW.decode(text))
 
 
 def _refused_constant(name: str) -> Any:
@@ -87,6 +93,9 @@ def _finite(digits: str) -> float:
     if number in (float("inf"), float("-inf")):
         raise ValueError("the number is too large")
     return number
+
+
+_SLOW = json.JSONDecoder(parse_constant=_refused_constant, parse_int=_integer, parse_float=_finite)
 
 
 def _end_of_value(text: str) -> int:

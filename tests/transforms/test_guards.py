@@ -148,11 +148,13 @@ def _content(content: Any) -> tuple[str, int]:
 def _new_call_ids(conversion: Conversion) -> dict[Any, Any]:
     """Each call's id, and the id as it was written where only blanks changed or nothing did."""
     ids = {call.id: call.id for turn in conversion.turns for call in turn.calls}
+    callers = {turn.message_id for turn in conversion.turns if turn.calls}
     for note in conversion.repairs:
-        if note.reason in (Repair.ID_RENAMED, Repair.ID_NORMALIZED) and " -> " in note.detail:
+        of_id = note.reason in (Repair.ID_RENAMED, Repair.ID_NORMALIZED)
+        if of_id and note.message_id in callers and " -> " in note.detail:
             old, new = note.detail.rsplit(" -> ", 1)
             if new[1:-1] in ids and old != new:
-                ids[new[1:-1]] = old
+                ids[new[1:-1]] = f"was {old}"
     return ids
 
 

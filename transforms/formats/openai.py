@@ -28,6 +28,8 @@ def openai_message(turn: Turn, _notes: list[RepairNote]) -> dict[str, Any] | Non
 
 def content_with_images(turn: Turn) -> str | list[dict[str, Any]]:
     """The text, or, where there are images, a list: a text part if there is text, then the images."""
+    if not turn.files:
+        return turn.text
     text = text_with_files(turn)
     pictures = [
         {

@@ -13,7 +13,7 @@ from schemas.reasons import Repair
 from schemas.turns import LeftOut, RepairNote, ToolCall, Turn
 
 
-class NumberedCall(msgspec.Struct):
+class NumberedCall(msgspec.Struct, gc=False):
     """A call: the id as it stood in the archive, and whether it took the id of its result."""
 
     number: int

@@ -77,8 +77,10 @@ def _settle_result(history: GuardedHistory, turn: Turn, given: dict[int, str]) -
     written = history.written_results[turn.source]
     final = given[numbered.number]
     turn.result_of = final
-    # Where the call's id changed too, its repair speaks for both.
-    if final != written and final == numbered.written_id:
+    # Where the call's id changed too, its repair speaks for both; a call that took this one's did not.
+    call_is_as_it_was = numbered.written_id == final
+    took_it = numbered.took_id and numbered.clean_id == final
+    if final != written and (call_is_as_it_was or took_it):
         history.note(turn, Repair.ID_NORMALIZED, f"{written!r} -> {final!r}")
 
 

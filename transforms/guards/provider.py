@@ -94,7 +94,7 @@ def _first_user(history: GuardedHistory) -> int:
 def _drop_calls(history: GuardedHistory, turn: Turn, reason: Repair, why: str) -> None:
     for call in turn.calls:
         history.lose(turn, reason, f"call of {history.shown(call)}: {why}")
-    turn.calls = []
+    turn.calls = ()
 
 
 def _drop_results_without_calls(history: GuardedHistory, reason: Repair) -> None:
@@ -125,6 +125,6 @@ def _join(history: GuardedHistory, first: Turn, second: Turn) -> None:
     """Makes the second turn part of the first: texts with a blank line between, files, calls."""
     history.note(second, Repair.TURNS_JOINED, f"to the {first.role} turn before it")
     first.text = "\n\n".join(text for text in (first.text, second.text) if text)
-    first.files = first.files + second.files
-    first.calls = first.calls + second.calls
+    first.files = [*first.files, *second.files]
+    first.calls = [*first.calls, *second.calls]
     first.joined = [*first.joined, second.source, *second.joined]

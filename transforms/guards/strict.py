@@ -15,12 +15,13 @@ The steps, each a function, in this order:
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
+from itertools import pairwise
 from typing import Any
 
 from schemas.reasons import Repair
 from schemas.records import AguiMessage
 from schemas.turns import Conversion, ToolCall, Turn
-from transforms.agui_turns import answered_id, heard, id_of
+from transforms.agui_turns import answered_id, heard, id_of, plain_turn
 from transforms.guards.history import GuardedHistory, NumberedCall
 from transforms.guards.ids import give_ids
 from transforms.guards.provider import fit_provider
@@ -37,13 +38,17 @@ def strict_history(messages: Sequence[AguiMessage], options: GuardOptions) -> Co
     """
     history = GuardedHistory()
     _hear(history, messages, options.allowed_tools)
-    _number_calls(history)
-    _match_results(history)
-    _drop_unanswered(history, keep_pending=options.keep_pending_call)
+    uses_tools = any(turn.calls or turn.role == "tool" for turn in history.turns)
+    if uses_tools:
+        _number_calls(history)
+        _match_results(history)
+        _drop_unanswered(history, keep_pending=options.keep_pending_call)
     _drop_blank(history)
-    _place_results(history)
+    if uses_tools:
+        _place_results(history)
     fit_provider(history, options.rules)
-    give_ids(history, options.rules.ids)
+    if uses_tools:
+        give_ids(history, options.rules.ids)
     return Conversion(history.turns, history.repairs, history.left_out)
 
 
@@ -59,10 +64,17 @@ def _hear(history: GuardedHistory, messages: Sequence[AguiMessage], allowed: Set
     """Steps 1 and 2: messages to turns; text calls that their results vouch for become calls."""
     promotable: list[tuple[int, Turn]] = []
     for at, message in enumerate(messages):
+        plain = plain_turn(message, at)
+        if plain is not None:
+            if allowed and plain.role == "assistant":
+                promotable.append((len(history.turns), plain))
+            history.turns.append(plain)
+            continue
         said = heard(message)
         turn = Turn(said.role or "user", said.text, at, id_of(message), message.sent_ms)
-        history.repairs += said.notes
-        history.lost.update((at, note.reason) for note in said.notes)
+        for note in said.notes:
+            history.repairs.append(note)
+            history.lost[at] = note.reason
         if said.role is None:
             assert said.left_out is not None
             history.leave_out(turn, said.left_out, f"role {message.role!r}")
@@ -132,7 +144,8 @@ def _results_behind(turns: list[Turn], at: int) -> list[Turn]:
 
 def _number_calls(history: GuardedHistory) -> None:
     """Step 3: calls that have a name and an id, or are given one, are numbered; others go."""
-    claims = _claims(history.turns)
+    lacking = any(not _clean_id(call.id) for turn in history.turns for call in turn.calls)
+    claims = _claims(history.turns) if lacking else {}
     for at, turn in enumerate(history.turns):
         if not turn.calls:
             continue
@@ -144,7 +157,7 @@ def _number_calls(history: GuardedHistory) -> None:
                 history.lose(turn, Repair.MALFORMED_CALL, f"call {call.id!r} names no tool")
         without_id = sum(1 for call in named if not _clean_id(call.id))
         adopted = _adopted_id(history.turns, at, claims) if without_id == 1 else ""
-        turn.calls = []
+        numbered: list[ToolCall] = []
         for call in named:
             clean = _clean_id(call.id)
             if not clean and not adopted:
@@ -153,7 +166,8 @@ def _number_calls(history: GuardedHistory) -> None:
                 continue
             number = len(history.calls)
             history.calls[number] = NumberedCall(number, call.id, clean or adopted, not clean)
-            turn.calls.append(ToolCall(number, call.name, call.args, call.mended))
+            numbered.append(ToolCall(number, call.name, call.args, call.mended))
+        turn.calls = numbered
 
 
 def _adopted_id(turns: list[Turn], at: int, claims: dict[str, int]) -> str:
@@ -228,7 +242,9 @@ def _drop_unanswered(history: GuardedHistory, *, keep_pending: bool) -> None:
 def _drop_blank(history: GuardedHistory) -> None:
     kept: list[Turn] = []
     for turn in history.turns:
-        if turn.role == "tool" or turn.files or not is_blank_anywhere(turn.text):
+        # A letter or digit at the start spares a closer look at nearly every text.
+        says = turn.text[:1].isalnum() or not is_blank_anywhere(turn.text)
+        if says or turn.role == "tool" or turn.files:
             kept.append(turn)
         elif turn.calls:
             if turn.text:
@@ -248,9 +264,12 @@ def _place_results(history: GuardedHistory) -> None:
         if turn.role != "tool":
             placed.append(turn)
             placed += [results[call.id] for call in turn.calls if call.id in results]
+    history.turns = placed
+    if all(before.source < behind.source for before, behind in pairwise(placed)):
+        return
     moved: list[Turn] = []
     # From the end: a result moved up if something that stood before it now stands behind it.
-    first_behind = max((turn.source for turn in placed), default=0) + 1
+    first_behind = max(turn.source for turn in placed) + 1
     for turn in reversed(placed):
         if turn.role == "tool" and first_behind < turn.source:
             moved.append(turn)
@@ -258,4 +277,3 @@ def _place_results(history: GuardedHistory) -> None:
     for turn in reversed(moved):
         call = history.calls[turn.result_of]
         history.note(turn, Repair.RESULT_MOVED, f"up behind its call {call.clean_id!r}")
-    history.turns = placed

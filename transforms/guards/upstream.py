@@ -53,7 +53,8 @@ def upstream_history(messages: Sequence[AguiMessage], allowed: Set[str]) -> Conv
                 for call in text_calls(text, allowed) or []:
                     promoted += 1
                     turn.text = ""
-                    turn.calls.append(ToolCall(f"promoted_{promoted}", call.name, call.args))
+                    minted = ToolCall(f"promoted_{promoted}", call.name, call.args)
+                    turn.calls = [*turn.calls, minted]
                     _note(history, message, Repair.CALL_PROMOTED, call.name)
             for made in turn.calls:
                 if is_truthy(made.id):

@@ -67,7 +67,7 @@ def heard(message: AguiMessage) -> Heard:
 def plain_turn(message: AguiMessage, source: int) -> Turn | None:
     """The turn of a message that is text and nothing else, as nearly all are; None for any other."""
     role = _ROLES.get(message.role) if isinstance(message.role, str) else None
-    if role is None or role == "tool" or not isinstance(message.content, str) or message.malformed:
+    if role is None or not isinstance(message.content, str) or message.malformed:
         return None
     if role == "assistant" and message.tool_calls is not None:
         return None

@@ -23,14 +23,14 @@ from schemas.records import Record
 from schemas.turns import RepairNote, Turn
 from transforms.attachments import FileReader
 from transforms.chat_turns import chat_turn, is_empty
-from transforms.convert import Target
+from transforms.convert import BLANK_DETAIL, Target
 from transforms.formats import RENDERERS
-from transforms.js_text import WHITE_SPACE
+from transforms.guards.history import EMPTIED_DETAIL
+from transforms.js_text import PYTHON_WHITE_SPACE, WHITE_SPACE
 from transforms.ledger import Tally, count_left_out, no_turn_detail
 from transforms.record_tables import chat_messages_of, records_of
 from transforms.row_tables import offsets_of, repairs_array
 
-BLANK_DETAIL = "neither text nor attachment"
 _FAR = np.iinfo(np.int64).max
 
 
@@ -51,6 +51,7 @@ class _Contents(NamedTuple):
     kept: npt.NDArray[np.bool_]
     why: dict[int, Repair]
     notes: dict[int, list[RepairNote]]
+    guard_notes: dict[int, list[RepairNote]]
     format_notes: dict[int, list[RepairNote]]
 
 
@@ -71,13 +72,15 @@ def _contents(records: pa.Table, target: Target, read_file: FileReader | None) -
     is_me = records["is_me"].combine_chunks()
     roles = pc.if_else(is_me, pa.scalar("assistant"), pa.scalar("user"))
     blank = pc.equal(pc.utf8_trim(text, characters=WHITE_SPACE), "")
+    emptied = _emptied_by_guards(text, blank, target)
     if target.include_names:
         names = pc.fill_null(records["user_name"].combine_chunks(), "undefined")
         named = pc.binary_join_element_wise("[", names, "]: ", text, "")
         text = pc.if_else(is_me, text, named)
-    kept = np.logical_not(blank.to_numpy(zero_copy_only=False))
+    kept = np.logical_not(blank.to_numpy(zero_copy_only=False)) & ~emptied
     why: dict[int, Repair] = {}
     notes: dict[int, list[RepairNote]] = {}
+    guard_notes: dict[int, list[RepairNote]] = {}
     format_notes: dict[int, list[RepairNote]] = {}
     turns: dict[int, Turn] = {}
     written: list[str] = []
@@ -92,6 +95,8 @@ def _contents(records: pa.Table, target: Target, read_file: FileReader | None) -
         if own_notes:
             notes[position] = own_notes
         kept[position] = not is_empty(turn)
+        emptied[position] = kept[position] and not turn.files and target.is_emptied(turn.text)
+        kept[position] &= ~emptied[position]
         rendering: list[RepairNote] = []
         if kept[position] and RENDERERS[target.format](turn, rendering) is None:
             kept[position] = False
@@ -106,9 +111,20 @@ def _contents(records: pa.Table, target: Target, read_file: FileReader | None) -
     for position in np.flatnonzero(np.logical_not(kept)).tolist():
         if position not in why:
             why[position] = Repair.BLANK_MESSAGE
-            note = RepairNote(ids[position].as_py(), Repair.BLANK_MESSAGE, BLANK_DETAIL)
-            notes.setdefault(position, []).append(note)
-    return _Contents(roles, text, turns, kept, why, notes, format_notes)
+            by_guards = bool(emptied[position])
+            detail = EMPTIED_DETAIL if by_guards else BLANK_DETAIL
+            note = RepairNote(ids[position].as_py(), Repair.BLANK_MESSAGE, detail)
+            (guard_notes if by_guards else notes).setdefault(position, []).append(note)
+    return _Contents(roles, text, turns, kept, why, notes, guard_notes, format_notes)
+
+
+def _emptied_by_guards(text: pa.Array, blank: pa.Array, target: Target) -> npt.NDArray[np.bool_]:
+    """Which texts the guards of a replay dataset take for blank, though JavaScript does not."""
+    if not target.has_guards:
+        return np.zeros(len(text), np.bool_)
+    anywhere = pc.equal(pc.utf8_trim(text, characters=WHITE_SPACE + PYTHON_WHITE_SPACE), "")
+    only_there = pc.and_(anywhere, pc.invert(blank))
+    return np.array(only_there.to_numpy(zero_copy_only=False))
 
 
 def _string_content(turn: Turn, fmt: Format) -> str:
@@ -229,10 +245,10 @@ def _repairs(
     lengths: npt.NDArray[np.int64],
     tally: Tally,
 ) -> pa.Array:
-    """Each row's repairs: the conversion's in the order of the messages, then the format's."""
+    """Each row's repairs: the conversion's in the order of the messages, the guards', the format's."""
     counts = np.zeros(len(starts), np.int64)
     flat: list[tuple[int, int, int, RepairNote]] = []
-    for phase, of_phase in enumerate((contents.notes, contents.format_notes)):
+    for phase, of_phase in enumerate((contents.notes, contents.guard_notes, contents.format_notes)):
         positions = np.array(sorted(of_phase), np.int64)
         rows = np.searchsorted(starts, positions, side="right") - 1
         for position, row in zip(positions.tolist(), rows.tolist(), strict=True):

@@ -27,12 +27,16 @@ from transforms.hooks import (
     transformed,
     turn_of_message,
 )
+from transforms.js_text import is_blank_anywhere
 from transforms.threads import Thread
 
 # These formats are exactly what the serving side makes of a Chat SDK message: a hook sees that
 # message and has the last word. Everywhere else it sees toAiMessages' message, and its result is
 # written the format's way.
 _OWN_MESSAGE = (Format.AI_SDK, Format.TANSTACK)
+
+
+BLANK_DETAIL = "neither text nor attachment"
 
 
 class Hooks(msgspec.Struct, frozen=True):
@@ -52,10 +56,18 @@ class Target(msgspec.Struct, frozen=True):
     include_names: bool = False
 
     @property
+    def has_guards(self) -> bool:
+        """Whether Chat SDK threads pass the strict guards: as histories, not as training rows."""
+        return self.dataset is Dataset.REPLAY and self.guards.guards is Guards.STRICT
+
+    def is_emptied(self, text: str) -> bool:
+        """Whether the guards take the text of a message for none."""
+        return self.has_guards and is_blank_anywhere(text)
+
+    @property
     def needs_whole_thread(self) -> bool:
         """Whether a Chat SDK message's conversion depends on its neighbours, too."""
-        has_rules = self.guards.guards is Guards.STRICT and self.guards.provider is not None
-        return self.dataset is Dataset.REPLAY and has_rules
+        return self.has_guards and self.guards.provider is not None
 
 
 class Row(msgspec.Struct):
@@ -130,7 +142,7 @@ def _chat_conversion(
             continue
         result.repairs += notes
         if empty:
-            _leave_out(result, turn, Repair.BLANK_MESSAGE, "neither text nor attachment")
+            _leave_out(result, turn, Repair.BLANK_MESSAGE, BLANK_DETAIL)
         else:
             result.turns.append(turn)
     return result, own_messages

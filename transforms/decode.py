@@ -238,7 +238,7 @@ def _agui_record(wire: WireRecord, thread_id: str, kind: Kind, place: Place) -> 
         tools = _tools(wire.tools)
         history = History(messages, tools)
         return Record(thread_id, kind, place, history, None, sent_ms, None, len(messages))
-    message = _agui_message(wire, sent_ms)
+    message = agui_message(wire, sent_ms)
     if message.role == "assistant" and _holds_only_malformed_calls(message):
         raise _Refused(Reject.MALFORMED_CALLS, "nothing in it but tool calls that are none", thread_id)
     message_id = message.id if isinstance(message.id, str) and message.id else None
@@ -255,7 +255,9 @@ def _tools(value: Any) -> list[Any] | None:
     return value if isinstance(value, list) else None
 
 
-def _agui_message(wire: WireRecord, sent_ms: int | None) -> AguiMessage:
+def agui_message(wire: WireRecord, sent_ms: int | None) -> AguiMessage:
+    """The AG-UI message that a decoded record holds."""
+
     def value(item: Any) -> Any:
         return None if item is UNSET else item
 
@@ -281,7 +283,7 @@ def _history_message(raw: msgspec.Raw) -> AguiMessage:
         sent_ms = epoch_ms(wire.date_sent)
     except BadDate:
         sent_ms = None
-    return _agui_message(wire, sent_ms)
+    return agui_message(wire, sent_ms)
 
 
 def _holds_only_malformed_calls(message: AguiMessage) -> bool:

@@ -1,13 +1,14 @@
 """A block of lines straight into the columns of the shuffle.
 
-The typed decoder gives every line's values; what a Chat SDK message needs of them is the same for
-nearly all messages, so it is taken column by column. Whatever is not plainly such a message (other
-vocabularies, odd dates, lines that do not decode) goes record by record through `decode`, which is
-the one definition of right: a property test holds this module equal to it.
+The typed decoder gives every line's values; what the shuffle needs of them is the same for nearly all
+messages, so it is taken column by column. Whatever is not plainly a message (whole histories, odd
+dates, malformed calls, lines that do not decode) goes record by record through `decode`, which is the
+one definition of right: a property test holds this module equal to it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
@@ -20,13 +21,15 @@ from schemas.records import Kind, Place, Record, Rejected, WireAuthor, WireMetad
 from transforms.dates import FIRST_MS
 from transforms.decode import (
     Source,
+    agui_message,
     oversized_line,
     record_of_line,
 )
 from transforms.depth import DEPTH_LIMIT, is_too_deep
 from transforms.js_text import is_truthy
 from transforms.lines import Lines
-from transforms.record_tables import packed_extras, records_table
+from transforms.record_tables import packed_agui, packed_extras, records_table
+from transforms.tool_calls import is_well_formed_call
 
 _DECODER = msgspec.json.Decoder(WireRecord)
 _NO_METADATA = WireMetadata()
@@ -44,24 +47,23 @@ def decoded_lines(lines: Lines, file: int, source: Source) -> DecodedBlock:
     """The records and rejects of the lines of one file."""
     rejects = [oversized_line(start, size, Place(file, offset)) for offset, start, size in lines.oversized]
     wires = _wires(lines.data)
+    plain = _Plain([], [])
     others: list[int] = []
-    if source == "ag-ui":
-        plain, others = [], list(range(len(wires)))
-    else:
-        chat_only = source == "chat-sdk"
-        plain = [at for at, wire in enumerate(wires) if _is_plain_chat(wire, chat_only)]
-        if len(plain) < len(wires):
-            others = sorted(set(range(len(wires))) - set(plain))
-    table = _chat_table(
-        [wires[at] for at in plain] if others else wires,
-        [lines.offsets[at] for at in plain] if others else lines.offsets,
-        file,
-    )
-    odd = _odd(table, [wires[at] for at in plain] if others else wires)
-    if odd:
-        others += [plain[at] for at in odd]
-        kept = set(range(len(plain))) - set(odd)
-        table = table.take(pa.array(sorted(kept), pa.int64()))
+    for at, wire in enumerate(wires):
+        if wire is None:
+            others.append(at)
+        elif source != "ag-ui" and _is_plain_chat(wire, source == "chat-sdk"):
+            plain.chat.append(at)
+        elif source != "chat-sdk" and _is_plain_agui(wire, source == "ag-ui"):
+            plain.agui.append(at)
+        else:
+            others.append(at)
+    tables: list[pa.Table] = []
+    for chosen, make in ((plain.chat, _chat_columns), (plain.agui, _agui_columns)):
+        if chosen:
+            table, odd = _table(wires, lines.offsets, chosen, file, make)
+            tables.append(table)
+            others += odd
     records: list[Record] = []
     for at in others:
         result = record_of_line(lines.data[at], Place(file, lines.offsets[at]), source)
@@ -69,9 +71,15 @@ def decoded_lines(lines: Lines, file: int, source: Source) -> DecodedBlock:
             records.append(result)
         else:
             rejects.append(result)
-    if records:
-        table = pa.concat_tables([table, records_table(records)])
-    return DecodedBlock(table, rejects)
+    tables.append(records_table(records))
+    return DecodedBlock(pa.concat_tables(tables), rejects)
+
+
+class _Plain(NamedTuple):
+    """The positions of the lines that can go column by column, by vocabulary."""
+
+    chat: list[int]
+    agui: list[int]
 
 
 def _wires(data: list[bytes]) -> list[Any]:
@@ -94,10 +102,9 @@ def _wire_or_none(line: bytes) -> WireRecord | None:
         return None
 
 
-def _is_plain_chat(wire: WireRecord | None, chat_only: bool) -> bool:
+def _is_plain_chat(wire: WireRecord, chat_only: bool) -> bool:
     return (
-        wire is not None
-        and (chat_only or wire.type_tag == "chat:Message")
+        (chat_only or wire.type_tag == "chat:Message")
         and wire.author is not None
         and wire.text is not None
         and bool(wire.thread_id)
@@ -105,26 +112,74 @@ def _is_plain_chat(wire: WireRecord | None, chat_only: bool) -> bool:
     )
 
 
-def _chat_table(wires: list[Any], offsets: list[int], file: int) -> pa.Table:
-    """Columns of plain Chat SDK messages; a date that is not plain is null here, and odd."""
+def _is_plain_agui(wire: WireRecord, agui_only: bool) -> bool:
+    return (
+        wire.messages is None
+        and (agui_only or (wire.type_tag != "chat:Message" and wire.role is not UNSET))
+        and bool(wire.thread_id)
+        and (wire.id is None or type(wire.id) is str)
+        # Calls may be malformed, and then the message may be nothing: `decode` looks at them.
+        and (wire.tool_calls is UNSET or wire.role != "assistant" or _are_calls(wire.tool_calls))
+    )
+
+
+def _are_calls(calls: Any) -> bool:
+    return isinstance(calls, list) and bool(calls) and all(map(is_well_formed_call, calls))
+
+
+# The values of each message that its own vocabulary fills: dates, and the last columns of RECORDS.
+_Columns = Callable[[list[Any]], tuple[list[Any], list[Any], list[pa.Array]]]
+
+
+def _table(
+    wires: list[Any], offsets: list[int], chosen: list[int], file: int, make: _Columns
+) -> tuple[pa.Table, list[int]]:
+    """The chosen records as a table, and the positions of those left out for a date that is not plain."""
+    if len(chosen) < len(wires):
+        wires, offsets = [wires[at] for at in chosen], [offsets[at] for at in chosen]
     count = len(wires)
+    sent, edited, columns = make(wires)
+    sent_ms, edited_ms = _plain_dates(sent), _plain_dates(edited)
+    kind = Kind.CHAT if make is _chat_columns else Kind.AGUI
+    arrays = [
+        pa.array([wire.thread_id for wire in wires], pa.string()),
+        pa.repeat(pa.scalar(int(kind), pa.int8()), count),
+        pa.repeat(pa.scalar(file, pa.int32()), count),
+        pa.array(offsets, pa.int64()),
+        pa.array([wire.id or None for wire in wires], pa.string()),
+        sent_ms,
+        edited_ms,
+        pa.repeat(pa.scalar(1, pa.int32()), count),
+        *columns,
+    ]
+    table = pa.Table.from_arrays(arrays, schema=RECORDS)
+    odd = _odd(sent_ms, sent) | _odd(edited_ms, edited)
+    if odd:
+        table = table.take(pa.array(sorted(set(range(count)) - odd), pa.int64()))
+    return table, [chosen[at] for at in sorted(odd)]
+
+
+def _chat_columns(wires: list[Any]) -> tuple[list[Any], list[Any], list[pa.Array]]:
     metadata = [wire.metadata or _NO_METADATA for wire in wires]
     authors: list[Any] = [wire.author for wire in wires]
-    columns = {
-        "thread_id": pa.array([wire.thread_id for wire in wires], pa.string()),
-        "kind": pa.repeat(pa.scalar(int(Kind.CHAT), pa.int8()), count),
-        "file": pa.repeat(pa.scalar(file, pa.int32()), count),
-        "at": pa.array(offsets, pa.int64()),
-        "id": pa.array([wire.id or None for wire in wires], pa.string()),
-        "sent_ms": _plain_dates([one.date_sent for one in metadata]),
-        "edited_ms": _plain_dates([one.edited_at for one in metadata]),
-        "messages": pa.repeat(pa.scalar(1, pa.int32()), count),
-        "is_me": pa.array([_is_me(author) for author in authors], pa.bool_()),
-        "user_name": pa.array([_user_name(author) for author in authors], pa.string()),
-        "text": pa.array([wire.text for wire in wires], pa.string()),
-        "body": pa.array([_extras(wire) for wire in wires], pa.binary()),
-    }
-    return pa.Table.from_arrays(list(columns.values()), schema=RECORDS)
+    columns = [
+        pa.array([_is_me(author) for author in authors], pa.bool_()),
+        pa.array([_user_name(author) for author in authors], pa.string()),
+        pa.array([wire.text for wire in wires], pa.string()),
+        pa.array([_extras(wire) for wire in wires], pa.binary()),
+    ]
+    return [one.date_sent for one in metadata], [one.edited_at for one in metadata], columns
+
+
+def _agui_columns(wires: list[Any]) -> tuple[list[Any], list[Any], list[pa.Array]]:
+    count = len(wires)
+    columns = [
+        pa.nulls(count, pa.bool_()),
+        pa.nulls(count, pa.string()),
+        pa.nulls(count, pa.string()),
+        pa.array([packed_agui(agui_message(wire, None)) for wire in wires], pa.binary()),
+    ]
+    return [wire.date_sent for wire in wires], [None] * count, columns
 
 
 def _is_me(author: WireAuthor) -> bool:
@@ -160,15 +215,9 @@ def _plain_dates(values: list[Any]) -> pa.Array:
     return pc.if_else(pc.greater_equal(ms, FIRST_MS), ms, pa.scalar(None, pa.int64()))
 
 
-def _odd(table: pa.Table, wires: list[Any]) -> list[int]:
-    """The positions of the messages that have a date which is not plain."""
-    metadata = [wire.metadata or _NO_METADATA for wire in wires]
-    odd: set[int] = set()
-    for column, values in (
-        (table["sent_ms"], [one.date_sent for one in metadata]),
-        (table["edited_ms"], [one.edited_at for one in metadata]),
-    ):
-        if column.null_count > values.count(None):
-            unread = column.is_null().to_pylist()
-            odd.update(at for at, value in enumerate(values) if value is not None and unread[at])
-    return sorted(odd)
+def _odd(column: pa.Array, values: list[Any]) -> set[int]:
+    """The positions of the values that are there, and were not read."""
+    if column.null_count <= values.count(None):
+        return set()
+    unread = column.is_null().to_pylist()
+    return {at for at, value in enumerate(values) if value is not None and unread[at]}

@@ -62,6 +62,12 @@ def packed_extras(attachments: list[Attachment], links: list[Link]) -> bytes:
     return msgspec.json.encode(_ChatExtras(attachments, links))
 
 
+def packed_agui(message: AguiMessage) -> bytes:
+    """A single AG-UI message as its `body`; when it was sent is a column of its own."""
+    message.sent_ms = None
+    return msgspec.json.encode(message)
+
+
 def by_shard(table: pa.Table, shards: int) -> list[tuple[int, pa.Table]]:
     """The records of each shard that has any. The hash is taken once a thread, not once a record."""
     if shards == 1 or not table.num_rows:
@@ -150,6 +156,8 @@ def _records(batch: pa.RecordBatch) -> Iterator[Record]:
 
 def _split_body(record: Record) -> tuple[bool | None, str | None, str | None, bytes | None]:
     body = record.body
+    if isinstance(body, AguiMessage):
+        return None, None, None, packed_agui(body)
     if not isinstance(body, ChatMessage):
         return None, None, None, msgspec.json.encode(body)
     extras = None
@@ -167,4 +175,8 @@ def _joined_body(
             return ChatMessage(message_id, text, is_me, user_name, sent_ms)
         extras = _EXTRAS.decode(packed)
         return ChatMessage(message_id, text, is_me, user_name, sent_ms, extras.attachments, extras.links)
-    return (_AGUI if kind == Kind.AGUI else _HISTORY).decode(packed)
+    if kind == Kind.HISTORY:
+        return _HISTORY.decode(packed)
+    message = _AGUI.decode(packed)
+    message.sent_ms = sent_ms
+    return message

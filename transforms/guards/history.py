@@ -12,6 +12,8 @@ import msgspec
 from schemas.reasons import Repair
 from schemas.turns import LeftOut, RepairNote, ToolCall, Turn
 
+EMPTIED_DETAIL = "nothing is left of it"
+
 
 class NumberedCall(msgspec.Struct, gc=False):
     """A call: the id as it stood in the archive, and whether it took the id of its result."""
@@ -48,7 +50,7 @@ class GuardedHistory(msgspec.Struct):
         """Notes that nothing is left of the turn, unless a repair has told why already."""
         reason = self.lost.get(turn.source)
         if reason is None:
-            self.leave_out(turn, Repair.BLANK_MESSAGE, "nothing is left of it")
+            self.leave_out(turn, Repair.BLANK_MESSAGE, EMPTIED_DETAIL)
         else:
             self.left_out.append(LeftOut(turn.source, reason))
 

@@ -15,8 +15,7 @@ The steps, each a function, in this order:
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from schemas.reasons import Repair
 from schemas.records import AguiMessage
@@ -37,8 +36,7 @@ def strict_history(messages: Sequence[AguiMessage], options: GuardOptions) -> Co
     With a provider named in the options, its own rules hold as well.
     """
     history = GuardedHistory()
-    _hear(history, messages, options.allowed_tools)
-    uses_tools = any(turn.calls or turn.role == "tool" for turn in history.turns)
+    uses_tools = _hear(history, messages, options.allowed_tools)
     if uses_tools:
         _number_calls(history)
         _match_results(history)
@@ -60,35 +58,46 @@ def strict_turns(conversion: Conversion, options: GuardOptions) -> Conversion:
     return Conversion(history.turns, history.repairs, history.left_out)
 
 
-def _hear(history: GuardedHistory, messages: Sequence[AguiMessage], allowed: Set[str]) -> None:
-    """Steps 1 and 2: messages to turns; text calls that their results vouch for become calls."""
+def _hear(history: GuardedHistory, messages: Sequence[AguiMessage], allowed: Set[str]) -> bool:
+    """Steps 1 and 2: messages to turns; text calls that their results vouch for become calls.
+
+    Says whether there are calls or results among them.
+    """
     promotable: list[tuple[int, Turn]] = []
+    uses_tools = False
     for at, message in enumerate(messages):
-        plain = plain_turn(message, at)
-        if plain is not None:
-            if allowed and plain.role == "assistant":
-                promotable.append((len(history.turns), plain))
-            history.turns.append(plain)
-            continue
-        said = heard(message)
-        turn = Turn(said.role or "user", said.text, at, id_of(message), message.sent_ms)
-        for note in said.notes:
-            history.repairs.append(note)
-            history.lost[at] = note.reason
-        if said.role is None:
-            assert said.left_out is not None
-            history.leave_out(turn, said.left_out, f"role {message.role!r}")
-            continue
-        turn.calls = said.calls
-        if said.role == "tool":
+        turn = plain_turn(message, at)
+        if turn is None:
+            turn = _heard_turn(history, at, message)
+            if turn is None:
+                continue
+        if turn.role == "tool":
+            uses_tools = True
             written = answered_id(message)
             turn.result_of = _clean_id(written)
             turn.failed = bool(message.error)
             history.written_results[at] = written
-        elif said.role == "assistant" and allowed and not call_entries(message.tool_calls):
+        elif turn.calls:
+            uses_tools = True
+        elif allowed and turn.role == "assistant" and not call_entries(message.tool_calls):
             promotable.append((len(history.turns), turn))
         history.turns.append(turn)
     _promote(history, promotable, allowed)
+    return uses_tools
+
+
+def _heard_turn(history: GuardedHistory, at: int, message: AguiMessage) -> Turn | None:
+    """The turn of a message that is not plainly text; None where it has no part in a history."""
+    said = heard(message)
+    turn = Turn(said.role or "user", said.text, at, id_of(message), message.sent_ms, calls=said.calls)
+    for note in said.notes:
+        history.repairs.append(note)
+        history.lost[at] = note.reason
+    if said.role is None:
+        assert said.left_out is not None
+        history.leave_out(turn, said.left_out, f"role {message.role!r}")
+        return None
+    return turn
 
 
 def _clean_id(value: Any) -> str:
@@ -176,15 +185,59 @@ def _adopted_id(turns: list[Turn], at: int, claims: dict[str, int]) -> str:
     return str(unclaimed[0].result_of) if len(unclaimed) == 1 else ""
 
 
-def _match_results(history: GuardedHistory) -> None:
-    """Step 4: each result is told the number of its call; results that answer none are left out.
+class _Answers(NamedTuple):
+    """Which call each result answers, by the result's source; results that came too late for any."""
 
-    An id may be used again: its calls and results, in order, form runs of calls, each with the run
-    of results up to the next call. In a run the results belong to the last calls, in order; a call
-    whose result never came does not take its successor's. Further results are duplicates.
+    calls: dict[int, ToolCall]
+    late: set[int]
+
+
+def _match_results(history: GuardedHistory) -> None:
+    """Step 4: each result is told the number of its call; results that answer none are left out."""
+    answers = _answers_to_single_ids(history) or _answers_by_runs(history)
+    kept: list[Turn] = []
+    for turn in history.turns:
+        if turn.role != "tool":
+            kept.append(turn)
+        elif turn.source in answers.calls:
+            answered = answers.calls[turn.source]
+            turn.result_of, turn.tool_name = answered.id, answered.name
+            kept.append(turn)
+        elif turn.source in answers.late:
+            detail = f"{turn.result_of!r} is answered already"
+            history.leave_out(turn, Repair.DUPLICATE_RESULT, detail)
+        else:
+            detail = f"no call {turn.result_of!r} stands before it"
+            history.leave_out(turn, Repair.ORPHAN_RESULT, detail)
+    history.turns = kept
+
+
+def _answers_to_single_ids(history: GuardedHistory) -> _Answers | None:
+    """Where every call has an id of its own, the first result of an id answers; None elsewhere."""
+    calls: dict[str, ToolCall] = {}
+    answered: set[str] = set()
+    answers = _Answers({}, set())
+    for turn in history.turns:
+        for call in turn.calls:
+            clean = history.calls[call.id].clean_id
+            if clean in calls:
+                return None
+            calls[clean] = call
+        if turn.role == "tool" and turn.result_of in calls:
+            if turn.result_of in answered:
+                answers.late.add(turn.source)
+            else:
+                answered.add(turn.result_of)
+                answers.calls[turn.source] = calls[turn.result_of]
+    return answers
+
+
+def _answers_by_runs(history: GuardedHistory) -> _Answers:
+    """Where an id is used again, its calls and results, in order, form runs of calls, each with the
+    run of results up to the next call. In a run the results belong to the last calls, in order; a
+    call whose result never came does not take its successor's. Further results are late.
     """
     runs: dict[str, list[tuple[list[ToolCall], list[Turn]]]] = {}
-    late: set[int] = set()
     for turn in history.turns:
         for call in turn.calls:
             of_id = runs.setdefault(history.calls[call.id].clean_id, [])
@@ -193,27 +246,13 @@ def _match_results(history: GuardedHistory) -> None:
             of_id[-1][0].append(call)
         if turn.role == "tool" and turn.result_of in runs:
             runs[turn.result_of][-1][1].append(turn)
-            late.add(turn.source)
-    answers: dict[int, ToolCall] = {}
+    answers = _Answers({}, set())
     for of_id in runs.values():
         for calls, results in of_id:
             heirs = calls[-len(results) :] if results else []
-            answers.update((result.source, call) for call, result in zip(heirs, results, strict=False))
-    kept: list[Turn] = []
-    for turn in history.turns:
-        if turn.role != "tool":
-            kept.append(turn)
-        elif turn.source in answers:
-            answered = answers[turn.source]
-            turn.result_of, turn.tool_name = answered.id, answered.name
-            kept.append(turn)
-        elif turn.source in late:
-            detail = f"{turn.result_of!r} is answered already"
-            history.leave_out(turn, Repair.DUPLICATE_RESULT, detail)
-        else:
-            detail = f"no call {turn.result_of!r} stands before it"
-            history.leave_out(turn, Repair.ORPHAN_RESULT, detail)
-    history.turns = kept
+            answers.calls.update((one.source, call) for one, call in zip(results, heirs, strict=False))
+            answers.late.update(one.source for one in results[len(heirs) :])
+    return answers
 
 
 def _drop_unanswered(history: GuardedHistory, *, keep_pending: bool) -> None:
@@ -260,12 +299,21 @@ def _place_results(history: GuardedHistory) -> None:
     """Step 6: each result behind its call; one repair for each that moved up."""
     results = {turn.result_of: turn for turn in history.turns if turn.role == "tool"}
     placed: list[Turn] = []
+    reached, in_order = -1, True
     for turn in history.turns:
-        if turn.role != "tool":
-            placed.append(turn)
-            placed += [results[call.id] for call in turn.calls if call.id in results]
+        if turn.role == "tool":
+            continue
+        in_order = in_order and turn.source > reached
+        reached = turn.source
+        placed.append(turn)
+        for call in turn.calls:
+            result = results.get(call.id)
+            if result is not None:
+                in_order = in_order and result.source > reached
+                reached = result.source
+                placed.append(result)
     history.turns = placed
-    if all(before.source < behind.source for before, behind in pairwise(placed)):
+    if in_order:
         return
     moved: list[Turn] = []
     # From the end: a result moved up if something that stood before it now stands behind it.
@@ -275,5 +323,5 @@ def _place_results(history: GuardedHistory) -> None:
             moved.append(turn)
         first_behind = min(first_behind, turn.source)
     for turn in reversed(moved):
-        call = history.calls[turn.result_of]
-        history.note(turn, Repair.RESULT_MOVED, f"up behind its call {call.clean_id!r}")
+        clean_id = history.calls[turn.result_of].clean_id
+        history.note(turn, Repair.RESULT_MOVED, f"up behind its call {clean_id!r}")

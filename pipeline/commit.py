@@ -8,6 +8,7 @@ name goes. On object stores a rename is a copy: a file is whole under its final 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,14 +16,14 @@ from typing import Any
 
 import apache_beam as beam
 import msgspec
-from apache_beam.io.filesystem import BeamIOError, CompressionTypes
+from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.pvalue import PCollection
 
 from pipeline.card import dataset_card
 from pipeline.inputs import InputFile
 from pipeline.manifest import manifest, manifest_bytes
-from pipeline.writing import TEMPORARY, Receipt, ShardFiles
+from pipeline.writing import TEMPORARY, Receipt, ShardFiles, file_problem
 from schemas.errors import JobError
 from transforms.convert import Target
 
@@ -95,8 +96,10 @@ def commit(files: ShardFiles, receipts: Sequence[Receipt], content: Mapping[str,
         if not _is_committed(output, content):
             _publish(files, receipts, content)
         _delete_present([FileSystems.join(output, TEMPORARY)])
-    except (OSError, BeamIOError) as error:
-        raise JobError(f"cannot commit to {output}: {str(error).splitlines()[0]}") from error
+    except JobError:
+        raise
+    except Exception as error:  # each file system raises errors of its own
+        raise JobError(f"cannot commit to {output}: {file_problem(error)}") from error
 
 
 def _publish(files: ShardFiles, receipts: Sequence[Receipt], content: Mapping[str, Any]) -> None:
@@ -109,8 +112,10 @@ def _publish(files: ShardFiles, receipts: Sequence[Receipt], content: Mapping[st
     _delete_present(_strangers(output, {receipt.name for receipt in receipts}))
     _drop_empty_folders(output)
     _write_whole(files, CARD, dataset_card(content).encode())
-    _write_whole(files, MANIFEST, manifest_bytes(content))
-    _write_whole(files, SUCCESS, b"")
+    written = manifest_bytes(content)
+    _write_whole(files, MANIFEST, written)
+    # Not empty, because an empty object cannot be written to S3: it vouches for the manifest.
+    _write_whole(files, SUCCESS, f"{hashlib.sha256(written).hexdigest()}  {MANIFEST}\n".encode())
 
 
 def has_result(output: str) -> bool:

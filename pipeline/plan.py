@@ -7,14 +7,13 @@ import uuid
 from collections.abc import Sequence
 
 import msgspec
-from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 
 from pipeline.commit import Committing, has_result
 from pipeline.inputs import FileFormat, InputFile, Split, matched_files, splits_of
 from pipeline.options import RunOptions, shards_for
 from pipeline.reading import blocks_of_split
-from pipeline.writing import TEMPORARY, ShardFiles
+from pipeline.writing import TEMPORARY, ShardFiles, file_problem
 from schemas.errors import JobError, UsageError
 from schemas.formats import Dataset
 from schemas.records import Kind
@@ -98,10 +97,9 @@ def _check_output(options: RunOptions, inputs: Sequence[InputFile]) -> None:
             )
         probe = FileSystems.join(output, TEMPORARY, f"probe-{uuid.uuid4().hex}")
         with FileSystems.create(probe) as stream:
-            stream.write(b"")
+            stream.write(b"probe")
         FileSystems.delete([probe])
-    except (OSError, BeamIOError, ValueError) as error:
-        if isinstance(error, UsageError):
-            raise
-        problem = getattr(error, "strerror", None) or str(error).splitlines()[0]
-        raise JobError(f"--output {output!r} cannot be written: {problem}") from None
+    except UsageError:
+        raise
+    except Exception as error:  # each file system raises errors of its own
+        raise JobError(f"--output {output!r} cannot be written: {file_problem(error)}") from None

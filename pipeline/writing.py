@@ -15,7 +15,7 @@ import apache_beam as beam
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
-from apache_beam.io.filesystem import BeamIOError, CompressionTypes
+from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.pvalue import PCollection
 
@@ -126,8 +126,8 @@ def written(
         stream = FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED)
         with stream, _Hashed(stream) as hashed:
             rows = write_parquet(hashed, schema, tables)
-    except (OSError, BeamIOError) as error:
-        raise JobError(f"cannot write {path}: {_problem(error)}") from error
+    except Exception as error:  # each file system raises errors of its own
+        raise JobError(f"cannot write {path}: {file_problem(error)}") from error
     return Receipt(files.name(folder, shard), path, rows, hashed.size, hashed.hexdigest())
 
 
@@ -185,6 +185,7 @@ class _Hashed:
         return self._sha256.hexdigest()
 
 
-def _problem(error: Exception) -> str:
+def file_problem(error: Exception) -> str:
+    """What a file system's error says, in a line."""
     reason = error.strerror if isinstance(error, OSError) else None
-    return reason or str(error).splitlines()[0]
+    return reason or next(iter(str(error).splitlines()), type(error).__name__)

@@ -37,6 +37,11 @@ setup(
             "langchain-openai>=1.0,<2",
             "mistral-common>=1.9,<2",
         ],
+        "stores": [
+            "apache-beam[aws,gcp]>=2.77,<2.78",
+            "gcp-storage-emulator>=2024.8",
+            "moto[server,s3]>=5,<6",
+        ],
         "test": [
             "datasets>=4.7,<6",
             "duckdb>=1.4,<3",

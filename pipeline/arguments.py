@@ -152,6 +152,11 @@ def _running(group: argparse._ArgumentGroup) -> None:
         metavar="N|P%",
         help="exit with 3 if more records than this were rejected (the result is still written)",
     )
+    group.add_argument(
+        "--in_memory_anyway",
+        action="store_true",
+        help="start the in-process runner even if the archive is expected not to fit the memory",
+    )
     group.add_argument("--quiet", action="store_true", help="no progress line and no summary")
 
 

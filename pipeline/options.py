@@ -17,7 +17,7 @@ from transforms.threads import Duplicates
 SHARD_BYTES = 32 << 20
 MAX_SHARDS = 10_000
 # What compressed files hold, roughly, for the number of shards.
-_INFLATION = {"jsonl.gz": 6, "jsonl.zst": 6, "avro": 2, "parquet": 4}
+INFLATION = {"jsonl.gz": 6, "jsonl.zst": 6, "avro": 2, "parquet": 4}
 
 
 class Limit(msgspec.Struct, frozen=True):
@@ -141,7 +141,7 @@ def shards_for(sizes_by_format: list[tuple[str, int]], asked: int | None) -> int
     """How many shards: as asked for, else one for each 32 MiB of (unpacked) archive, at least one."""
     if asked is not None:
         return asked
-    total = sum(size * _INFLATION.get(kind, 1) for kind, size in sizes_by_format)
+    total = sum(size * INFLATION.get(kind, 1) for kind, size in sizes_by_format)
     return max(1, min(MAX_SHARDS, math.ceil(total / SHARD_BYTES)))
 
 

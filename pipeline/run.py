@@ -19,6 +19,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from pipeline.beam_options import beam_options, runs_in_process
 from pipeline.commit import MANIFEST, discard, read_bytes
 from pipeline.graph import build
+from pipeline.memory import available_bytes, check_memory
 from pipeline.options import RunOptions, parsed_limit
 from pipeline.plan import Plan, planned
 from pipeline.progress import Progress, ProgressLine
@@ -39,6 +40,8 @@ def run(arguments: argparse.Namespace, rest: Sequence[str], own_options: Sequenc
     logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
     FileSystems.set_options(pipeline_options)
     plan = planned(options)
+    if runs_in_process(pipeline_options) and not arguments.in_memory_anyway:
+        check_memory(plan.inputs, available_bytes())
     with _progress(plan, pipeline_options, quiet=arguments.quiet) as progress:
         try:
             execute(plan, pipeline_options, progress)

@@ -178,7 +178,9 @@ def goes_through(provider: Provider, payload: Callable[[Any], Any], messages: li
             texts = []
         for text in texts:
             if text.strip():
-                assert text in sent or as_json_in(text, built), text
+                # Anthropic's builder trims a final assistant text, as its API wants it of a request.
+                trimmed = provider is Provider.ANTHROPIC and text.rstrip() in sent
+                assert text in sent or trimmed or as_json_in(text, built), text
         for call in message["data"].get("tool_calls", []):
             assert call["name"] in sent
 

@@ -164,6 +164,8 @@ def client(request: pytest.FixtureRequest) -> Any:
     return request.param, CLIENTS[request.param]()
 
 
+# A final assistant text, as the APIs want it of a request.
+TRIMS_FINAL_TEXT = (Provider.ANTHROPIC, Provider.BEDROCK_CONVERSE)
 LOSES_TEXT_BESIDE_CALLS = (Provider.MISTRAL,)
 
 
@@ -178,8 +180,7 @@ def goes_through(provider: Provider, payload: Callable[[Any], Any], messages: li
             texts = []
         for text in texts:
             if text.strip():
-                # Anthropic's builder trims a final assistant text, as its API wants it of a request.
-                trimmed = provider is Provider.ANTHROPIC and text.rstrip() in sent
+                trimmed = provider in TRIMS_FINAL_TEXT and text.rstrip() in sent
                 assert text in sent or trimmed or as_json_in(text, built), text
         for call in message["data"].get("tool_calls", []):
             assert call["name"] in sent

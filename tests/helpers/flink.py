@@ -177,6 +177,22 @@ class Flink:
             return len(self.overview("taskmanagers")["taskmanagers"])
         return 0
 
+    def job_ids(self) -> set[str]:
+        """The jobs that the cluster knows."""
+        return {job["jid"] for job in self.overview("jobs/overview")["jobs"]}
+
+    def wait_for_share(self, before: set[str], share: float) -> None:
+        """Waits until a job that is not one of those before runs, and that share of its tasks is done."""
+
+        def reached() -> bool:
+            for job in self.overview("jobs/overview")["jobs"]:
+                tasks = job["tasks"]
+                if job["jid"] not in before and tasks["running"] + tasks["finished"]:
+                    return bool(tasks["finished"] >= share * tasks["total"])
+            return False
+
+        self._wait(reached, "that share of the job", seconds=120)
+
     def kill(self, name: str) -> None:
         """kill -9, as a machine that is lost."""
         self.processes[name].kill()
@@ -228,7 +244,7 @@ class Flink:
             if ready():
                 return
             for name, process in self.processes.items():
-                if process.poll() is not None:
+                if process.poll() not in (None, -signal.SIGKILL):
                     log = (self.folder / f"{name}.log").read_text()[-2000:]
                     raise AssertionError(f"{name} ended with {process.returncode}:\n{log}")
             time.sleep(0.2)

@@ -18,7 +18,7 @@ from schemas.formats import Dataset
 from schemas.reasons import Reject, Repair
 from schemas.records import Record
 from transforms.convert import Outcome
-from transforms.threads import MIXED_REASON, Thread
+from transforms.threads import Thread
 
 Tally = Counter[str]
 
@@ -40,7 +40,7 @@ def fates(thread: Thread, outcome: Outcome) -> tuple[Tally, list[tuple[Record, R
     for record in thread.superseded:
         _count(tally, "superseded", record.messages)
     for record in thread.misplaced:
-        _reject(tally, rejects, record, MIXED_REASON, "the thread is mostly of the other vocabulary")
+        _reject(tally, rejects, record, Reject.MIXED_KINDS, "the thread is mostly of the other vocabulary")
     if outcome.row is None:
         failed = {failure.source: failure for failure in outcome.failures}
         detail = no_turn_detail(Counter(left.reason for left in outcome.left_out))

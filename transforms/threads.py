@@ -13,7 +13,6 @@ from typing import Any, Literal
 
 import msgspec
 
-from schemas.reasons import Reject
 from schemas.records import AguiMessage, ChatMessage, History, Kind, Record
 
 Duplicates = Literal["latest", "keep"]
@@ -57,10 +56,6 @@ def thread_of_records(records: Sequence[Record], duplicates: Duplicates) -> Thre
     thread.superseded += superseded
     thread.misplaced = misplaced
     return thread
-
-
-MIXED_DETAIL = "most records of the thread are of the other vocabulary"
-MIXED_REASON = Reject.MIXED_KINDS
 
 
 def _of_one_vocabulary(records: list[Record]) -> tuple[list[Record], list[Record]]:

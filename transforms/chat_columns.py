@@ -72,11 +72,11 @@ def _contents(records: pa.Table, target: Target, read_file: FileReader | None) -
     is_me = records["is_me"].combine_chunks()
     roles = pc.if_else(is_me, pa.scalar("assistant"), pa.scalar("user"))
     blank = pc.equal(pc.utf8_trim(text, characters=WHITE_SPACE), "")
-    emptied = _emptied_by_guards(text, blank, target)
     if target.include_names:
         names = pc.fill_null(records["user_name"].combine_chunks(), "undefined")
         named = pc.binary_join_element_wise("[", names, "]: ", text, "")
         text = pc.if_else(is_me, text, named)
+    emptied = _emptied_by_guards(text, blank, target)
     kept = np.logical_not(blank.to_numpy(zero_copy_only=False)) & ~emptied
     why: dict[int, Repair] = {}
     notes: dict[int, list[RepairNote]] = {}

@@ -29,6 +29,7 @@ from schemas.errors import JobError
 DONE, TOO_MANY_REJECTED = 0, 3
 _OWN_ERROR = re.compile(r"(?:JobError|UsageError): (.*)$", re.MULTILINE)
 _WHERE = re.compile(r" \[while running .*")
+_STATE = re.compile(r"^Pipeline \S+ failed in state [A-Z]+: ")
 
 
 def run(arguments: argparse.Namespace, rest: Sequence[str], own_options: Sequence[str]) -> int:
@@ -37,7 +38,9 @@ def run(arguments: argparse.Namespace, rest: Sequence[str], own_options: Sequenc
     pipeline_options = beam_options(rest, own_options)
     options = run_options(arguments)
     # A failure is one line of ours; Beam would log its traceback first, once a stage.
-    logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
+    # (Its portable runner logs to the root logger.)
+    for name in (None, "apache_beam"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     FileSystems.set_options(pipeline_options)
     plan = planned(options)
     if runs_in_process(pipeline_options) and not arguments.in_memory_anyway:
@@ -79,7 +82,13 @@ def execute(plan: Plan, options: PipelineOptions, progress: Progress) -> None:
         pipeline = beam.Pipeline(options=options)
         build(pipeline, plan, progress)
         result = pipeline.run()
-        state = result.wait_until_finish()
+        try:
+            state = result.wait_until_finish()
+        except BaseException:
+            # Where the job runs elsewhere it would go on, and commit after all.
+            with contextlib.suppress(Exception):
+                result.cancel()
+            raise
     except Exception as error:  # runners raise whatever the failure was, wrapped in their own way
         raise JobError(readable(error)) from error
     if str(state) not in ("DONE", "None"):
@@ -95,7 +104,7 @@ def readable(error: BaseException) -> str:
     if isinstance(error, JobError):
         return text
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else type(error).__name__
+    return _STATE.sub("", lines[-1]) if lines else type(error).__name__
 
 
 def committed_manifest(output: str) -> dict[str, Any]:

@@ -17,8 +17,6 @@ from product import ARCHIVES, FIVE, chat, command, environment, hashes, manifest
 
 sys.path.insert(0, str(Path(__file__).parent.parent.parent / "benchmarks"))
 
-pytestmark = pytest.mark.live
-
 FIVE_INPUTS = [part for pattern in FIVE for part in ("--input", str(ARCHIVES / pattern))]
 
 
@@ -65,12 +63,14 @@ def finished(job: subprocess.Popen[str]) -> None:
     assert job.returncode == 0, said
 
 
+@pytest.mark.live
 def test_embedded(tmp_path: Path, expected: Any) -> None:
     with flink(tmp_path / "flink", standalone=False) as one:
         finished(started(one, tmp_path / "out", *FIVE_INPUTS, "--num_shards", "3"))
     assert hashes(tmp_path / "out") == expected["five"]
 
 
+@pytest.mark.cluster
 def test_cluster(cluster: Flink, made: Path, tmp_path: Path, expected: Any) -> None:
     finished(started(cluster, tmp_path / "five", *FIVE_INPUTS, "--num_shards", "3"))
     assert hashes(tmp_path / "five") == expected["five"]
@@ -78,6 +78,7 @@ def test_cluster(cluster: Flink, made: Path, tmp_path: Path, expected: Any) -> N
     assert hashes(tmp_path / "made") == expected["made"]
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.6])
 @pytest.mark.parametrize("victim", ["TaskManager", "SDK worker"])
 def test_what_dies_in_the_middle(

@@ -122,7 +122,8 @@ class Flink:
             "heartbeat.interval": 2000,
             "heartbeat.timeout": 10000,
             "restart-strategy.type": "fixed-delay",
-            "restart-strategy.fixed-delay.attempts": 5,
+            # One TaskManager that dies can cost several: its tasks fail one after the other.
+            "restart-strategy.fixed-delay.attempts": 15,
             "restart-strategy.fixed-delay.delay": "2s",
             "io.tmp.dirs": str(self.folder / "tmp"),
         }
@@ -233,7 +234,12 @@ class Flink:
         self.processes[name] = subprocess.Popen(
             command,
             cwd=self.folder,
-            env={**environment(), "FLINK_CONF_DIR": str(self.conf)},
+            env={
+                **environment(),
+                "FLINK_CONF_DIR": str(self.conf),
+                # The worker pool starts its workers as plain `python`.
+                "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            },
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,

@@ -1,7 +1,7 @@
 """The closed list of reasons. Every verdict on a record, a message or an attachment carries one of them.
 
 A record ends in exactly one place: kept in a row, superseded by a later version, left out with a
-`Reason`, or rejected with a `Reason`. A `Repair` says what was changed in a thread that was kept.
+`Repair`, or rejected with a `Reject`. A `Repair` also says what was changed in a thread that was kept.
 """
 
 from __future__ import annotations

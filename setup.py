@@ -54,5 +54,10 @@ setup(
             "ruff>=0.14,<0.18",
         ],
     },
-    entry_points={"console_scripts": ["threadloom=pipeline.cli:main"]},
+    entry_points={
+        "console_scripts": [
+            "threadloom=pipeline.cli:main",
+            "threadloom-worker=pipeline.sdk_worker:main",
+        ]
+    },
 )

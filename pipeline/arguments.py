@@ -157,6 +157,11 @@ def _running(group: argparse._ArgumentGroup) -> None:
         action="store_true",
         help="start the in-process runner even if the archive is expected not to fit the memory",
     )
+    group.add_argument(
+        "--no_wait",
+        action="store_true",
+        help="end as soon as the job has started, on a runner that goes on without this process",
+    )
     group.add_argument("--quiet", action="store_true", help="no progress line and no summary")
 
 

@@ -35,7 +35,8 @@ def beam_options(arguments: Sequence[str], own: Iterable[str]) -> PipelineOption
         )
     # DirectRunner, and no runner named, would first try to download another one.
     chosen = [] if known.runner not in (None, "DirectRunner") else [f"--runner={IN_PROCESS}"]
-    return PipelineOptions([*arguments, *chosen])
+    # A service runner would pickle `__main__` by default: there is nothing in it.
+    return PipelineOptions([*arguments, *chosen, "--no_save_main_session"])
 
 
 def _beam_parser() -> argparse.ArgumentParser:

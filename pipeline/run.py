@@ -14,17 +14,18 @@ from typing import Any
 import apache_beam as beam
 import msgspec
 from apache_beam.io.filesystems import FileSystems
-from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.options.pipeline_options import PipelineOptions, PortableOptions
+from apache_beam.runners.runner import PipelineResult
 
 from pipeline.beam_options import beam_options, runs_in_process
-from pipeline.commit import MANIFEST, discard, read_bytes
+from pipeline.commit import MANIFEST, SUCCESS, discard, read_bytes
 from pipeline.graph import build
 from pipeline.memory import available_bytes, check_memory
 from pipeline.options import RunOptions, parsed_limit
 from pipeline.plan import Plan, planned
 from pipeline.progress import Progress, ProgressLine
 from pipeline.summary import rejected_records, summary
-from schemas.errors import JobError
+from schemas.errors import JobError, UsageError
 
 DONE, TOO_MANY_REJECTED = 0, 3
 _OWN_ERROR = re.compile(r"(?:JobError|UsageError): (.*)$", re.MULTILINE)
@@ -37,6 +38,7 @@ def run(arguments: argparse.Namespace, rest: Sequence[str], own_options: Sequenc
     started = time.monotonic()
     pipeline_options = beam_options(rest, own_options)
     options = run_options(arguments)
+    check_no_wait(arguments, pipeline_options)
     # A failure is one line of ours; Beam would log its traceback first, once a stage.
     # (Its portable runner logs to the root logger.)
     for name in (None, "apache_beam"):
@@ -45,6 +47,13 @@ def run(arguments: argparse.Namespace, rest: Sequence[str], own_options: Sequenc
     plan = planned(options)
     if runs_in_process(pipeline_options) and not arguments.in_memory_anyway:
         check_memory(plan.inputs, available_bytes())
+    if leaves_at_once(arguments, pipeline_options):
+        job = started_job(plan, pipeline_options, Progress())
+        if not arguments.quiet:
+            sys.stderr.write(
+                f"threadloom: started{_named(job)}; done when {options.output}/{SUCCESS} is there\n"
+            )
+        return DONE
     with _progress(plan, pipeline_options, quiet=arguments.quiet) as progress:
         try:
             execute(plan, pipeline_options, progress)
@@ -76,23 +85,55 @@ def run_options(arguments: argparse.Namespace) -> RunOptions:
     return RunOptions(**values)
 
 
-def execute(plan: Plan, options: PipelineOptions, progress: Progress) -> None:
-    """Runs the plan's graph to its end. Raises JobError."""
+def check_no_wait(arguments: argparse.Namespace, options: PipelineOptions) -> None:
+    """Raises UsageError where the command cannot end before its job does."""
+    if not arguments.no_wait:
+        return
+    if runs_in_process(options):
+        raise UsageError("--no_wait needs a runner that goes on without this process: see runner_configs/")
+    if options.view_as(PortableOptions).environment_type == "LOOPBACK":
+        raise UsageError(
+            "--no_wait would take --environment_type LOOPBACK its workers: they are this process"
+        )
+    if arguments.max_rejected is not None:
+        raise UsageError("--max_rejected is counted at the end of the job: --no_wait ends before")
+
+
+def leaves_at_once(arguments: argparse.Namespace, options: PipelineOptions) -> bool:
+    """Whether the command ends when the job has started, or when its template is written."""
+    return bool(arguments.no_wait or options.get_all_options().get("template_location"))
+
+
+def started_job(plan: Plan, options: PipelineOptions, progress: Progress) -> PipelineResult:
+    """The plan's graph, handed to the runner. Raises JobError."""
     try:
         pipeline = beam.Pipeline(options=options)
         build(pipeline, plan, progress)
-        result = pipeline.run()
-        try:
-            state = result.wait_until_finish()
-        except BaseException:
-            # Where the job runs elsewhere it would go on, and commit after all.
-            with contextlib.suppress(Exception):
-                result.cancel()
-            raise
+        return pipeline.run()
     except Exception as error:  # runners raise whatever the failure was, wrapped in their own way
         raise JobError(readable(error)) from error
+
+
+def execute(plan: Plan, options: PipelineOptions, progress: Progress) -> None:
+    """Runs the plan's graph to its end. Raises JobError."""
+    result = started_job(plan, options, progress)
+    try:
+        state = result.wait_until_finish()
+    except BaseException as error:
+        # Where the job runs elsewhere it would go on, and commit after all.
+        with contextlib.suppress(Exception):
+            result.cancel()
+        if isinstance(error, Exception):
+            raise JobError(readable(error)) from error
+        raise
     if str(state) not in ("DONE", "None"):
         raise JobError(f"the runner ended the job as {state}")
+
+
+def _named(job: PipelineResult) -> str:
+    """Where the runner has given the job a name that one can look for."""
+    name = job.job_id() if getattr(job, "has_job", False) else getattr(job, "_job_id", None)
+    return f" job {name}" if name else ""
 
 
 def readable(error: BaseException) -> str:

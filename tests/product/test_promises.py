@@ -9,12 +9,12 @@ import resource
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from job_service import job_service
 from product import (
     ARCHIVES,
     FIVE,
@@ -123,45 +123,16 @@ class TestTheSameBytes:
 def test_the_same_bytes_from_workers_behind_a_job_service(
     made_archive: Path, expected: dict[str, str], tmp_path: Path
 ) -> None:
-    port_file = tmp_path / "port"
-    service = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "apache_beam.runners.portability.local_job_service_main",
-            f"--port_file={port_file}",
-            f"--staging_dir={tmp_path / 'staging'}",
-        ],
-        env=environment(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        port = wait_for_port(port_file)
-        harness = f"{sys.executable} -m apache_beam.runners.worker.sdk_worker_main"
+    with job_service(tmp_path) as options:
         done = threadloom(
             "run",
             "--output",
             tmp_path / "out",
             *("--input", made_archive / "*.jsonl", "--dataset", "both", "--num_shards", "4"),
-            "--runner=PortableRunner",
-            f"--job_endpoint=localhost:{port}",
-            "--environment_type=beam:env:harness_subprocess_python:v1",
-            f"--environment_config={harness}",
+            *options,
         )
-        assert done.returncode == 0, done.stderr
-        assert hashes(tmp_path / "out") == expected
-    finally:
-        service.terminate()
-        service.wait(timeout=30)
-
-
-def wait_for_port(port_file: Path) -> int:
-    for _ in range(300):
-        if port_file.exists() and port_file.read_text().strip():
-            return int(port_file.read_text())
-        time.sleep(0.1)
-    raise AssertionError("the job service gave no port within 30 s")
+    assert done.returncode == 0, done.stderr
+    assert hashes(tmp_path / "out") == expected
 
 
 def state(output: Path) -> dict[str, bytes]:

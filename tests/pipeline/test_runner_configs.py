@@ -48,7 +48,7 @@ def test_it_names_the_versions_that_are_tested(path: Path) -> None:
 
 
 def spark() -> str:
-    pom = ElementTree.parse(FOLDER.parent / "tests" / "runners" / "spark.pom.xml")
+    pom = ElementTree.parse(FOLDER / "job_servers" / "spark.pom.xml")
     return maven_versions(pom)["spark-streaming_2.12"]
 
 
@@ -62,8 +62,10 @@ def maven_versions(pom: ElementTree.ElementTree) -> dict[str, str]:
 
 def test_versions_are_those_that_are_installed() -> None:
     assert apache_beam.__version__ == PRISM
-    runner = maven_versions(ElementTree.parse(FOLDER.parent / "tests" / "runners" / "flink.pom.xml"))
+    runner = maven_versions(ElementTree.parse(FOLDER / "job_servers" / "flink.pom.xml"))
     assert f"beam-runners-flink-{FLINK.rpartition('.')[0]}" in runner
+    fetch = (FOLDER / "job_servers" / "fetch_jars.sh").read_text()
+    assert f"apache-flink-libraries=={FLINK} " in fetch
 
 
 def test_kubernetes_fits_its_options_and_the_tested_flink() -> None:
@@ -79,7 +81,7 @@ def test_kubernetes_fits_its_options_and_the_tested_flink() -> None:
     assert given["parallelism"] == slots * spec["taskManager"]["replicas"]
     assert pool["image"] == "threadloom-worker:0.1.0"
     (job_server,) = server["spec"]["template"]["spec"]["containers"]
-    runner = maven_versions(ElementTree.parse(FOLDER.parent / "tests" / "runners" / "flink.pom.xml"))
+    runner = maven_versions(ElementTree.parse(FOLDER / "job_servers" / "flink.pom.xml"))
     minor = FLINK.rpartition(".")[0]
     assert (
         job_server["image"] == f"apache/beam_flink{minor}_job_server:{runner[f'beam-runners-flink-{minor}']}"

@@ -1,4 +1,4 @@
-"""The same job on a real Flink: the same bytes, also when a part of it dies in the middle."""
+"""What dies in the middle of a job on a Flink cluster: it ends right all the same, or fails clean."""
 
 from __future__ import annotations
 
@@ -6,101 +6,126 @@ import os
 import random
 import signal
 import subprocess
-import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from flink import Flink, flink
-from product import ARCHIVES, FIVE, chat, command, environment, hashes, manifest, run, write_lines
+from product import chat, command, environment, hashes, manifest, run, write_lines
 
-sys.path.insert(0, str(Path(__file__).parent.parent.parent / "benchmarks"))
-
-FIVE_INPUTS = [part for pattern in FIVE for part in ("--input", str(ARCHIVES / pattern))]
+MESSAGES, SHARDS = 60_000, 30
+WHAT = ["--dataset", "both", "--num_shards", str(SHARDS)]
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A seeded archive that takes the cluster some seconds: 60,000 messages, a hot thread among them."""
+    """A seeded archive that takes the cluster some seconds, a hot thread among its threads."""
     folder = tmp_path_factory.mktemp("made")
     rng = random.Random(11)
     for part in range(4):
         records = [
             chat(number, "x" * rng.randrange(300), thread=f"t{int(rng.paretovariate(0.4)) % 500}")
             | {"id": f"m{part}-{number}"}
-            for number in range(15_000)
+            for number in range(MESSAGES // 4)
         ]
         write_lines(folder / f"part{part}.jsonl", records)
     return folder
 
 
 @pytest.fixture(scope="module")
-def expected(made: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
+def expected(made: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("expected")
-    run(folder / "five", *FIVE_INPUTS, "--dataset", "both", "--num_shards", "3")
-    run(folder / "made", "--input", made / "*.jsonl", "--dataset", "both", "--num_shards", "5")
-    return {"five": hashes(folder / "five"), "made": hashes(folder / "made")}
+    run(folder / "out", "--input", made / "*.jsonl", *WHAT)
+    return hashes(folder / "out")
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flink]:
-    with flink(tmp_path_factory.mktemp("cluster"), standalone=True) as one:
+    with flink(tmp_path_factory.mktemp("cluster") / "flink", workers="process", task_managers=2) as one:
         yield one
 
 
-def started(on: Flink, output: Path, *arguments: str) -> subprocess.Popen[str]:
+def started(cluster: Flink, output: Path, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        command("run", "--output", str(output), "--dataset", "both", *arguments, *on.options()),
+        command("run", "--output", str(output), *WHAT, *arguments, *cluster.options()),
         env=environment(),
         text=True,
         stderr=subprocess.PIPE,
     )
 
 
-def finished(job: subprocess.Popen[str]) -> None:
-    _out, said = job.communicate(timeout=300)
-    assert job.returncode == 0, said
+# The moments, as the output folder shows them.
+MOMENTS: dict[str, Callable[[Path], bool]] = {
+    "reads": lambda output: True,
+    "writes": lambda output: len(list(output.glob("_temporary/*/*.parquet"))) > SHARDS // 2,
+    "commits": lambda output: any(output.glob("*/part-*.parquet")),
+}
 
 
-@pytest.mark.live
-def test_embedded(tmp_path: Path, expected: Any) -> None:
-    with flink(tmp_path / "flink", standalone=False) as one:
-        finished(started(one, tmp_path / "out", *FIVE_INPUTS, "--num_shards", "3"))
-    assert hashes(tmp_path / "out") == expected["five"]
+def wait_for(moment: str, output: Path, job: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 180
+    while not MOMENTS[moment](output):
+        assert job.poll() is None, "the job was over before anything died"
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
 
 
-@pytest.mark.cluster
-def test_cluster(cluster: Flink, made: Path, tmp_path: Path, expected: Any) -> None:
-    finished(started(cluster, tmp_path / "five", *FIVE_INPUTS, "--num_shards", "3"))
-    assert hashes(tmp_path / "five") == expected["five"]
-    finished(started(cluster, tmp_path / "made", "--input", str(made / "*.jsonl"), "--num_shards", "5"))
-    assert hashes(tmp_path / "made") == expected["made"]
+def lose_a_task_manager(cluster: Flink) -> None:
+    cluster.kill("taskmanager0")
+    cluster.start_task_manager("taskmanager0")
 
 
-@pytest.mark.cluster
-@pytest.mark.parametrize("share", [0.0, 0.3, 0.6])
-@pytest.mark.parametrize("victim", ["TaskManager", "SDK worker"])
-def test_what_dies_in_the_middle(
-    victim: str, share: float, made: Path, tmp_path: Path, expected: Any, cluster: Flink
+def lose_both_task_managers(cluster: Flink) -> None:
+    for name in ("taskmanager0", "taskmanager1"):
+        cluster.kill(name)
+    for name in ("taskmanager0", "taskmanager1"):
+        cluster.start_task_manager(name)
+
+
+def lose_the_sdk_workers(cluster: Flink) -> None:
+    workers = cluster.sdk_workers()
+    assert workers
+    for worker in workers:
+        os.kill(worker, signal.SIGKILL)
+
+
+BY_HAND = pytest.mark.cluster
+IN_CI = pytest.mark.live
+
+
+@pytest.mark.parametrize(
+    ("moment", "lose"),
+    [
+        pytest.param("reads", lose_the_sdk_workers, marks=IN_CI),
+        pytest.param("writes", lose_a_task_manager, marks=IN_CI),
+        pytest.param("commits", lose_both_task_managers, marks=IN_CI),
+        pytest.param("reads", lose_a_task_manager, marks=BY_HAND),
+        pytest.param("writes", lose_the_sdk_workers, marks=BY_HAND),
+        pytest.param("commits", lose_the_sdk_workers, marks=BY_HAND),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value.__name__,
+)
+def test_while_it(
+    moment: str,
+    lose: Callable[[Flink], None],
+    made: Path,
+    tmp_path: Path,
+    expected: dict[str, str],
+    cluster: Flink,
 ) -> None:
-    """Killed when that share of the job's tasks is done, the job restarts and ends right, or fails clean."""
-    arguments = ["--input", str(made / "*.jsonl"), "--num_shards", "5"]
     before = cluster.job_ids()
-    job = started(cluster, tmp_path / "out", *arguments)
-    cluster.wait_for_share(before, share)
-    if victim == "TaskManager":
-        cluster.kill("taskmanager0")
-        cluster.start_task_manager("taskmanager0")
-    else:
-        for worker in cluster.sdk_workers()[:1]:
-            os.kill(worker, signal.SIGKILL)
-    assert job.poll() is None, "the job was over before anything died"
+    job = started(cluster, tmp_path / "out", "--input", str(made / "*.jsonl"))
+    cluster.wait_for_a_task(before)
+    wait_for(moment, tmp_path / "out", job)
+    lose(cluster)
     _out, said = job.communicate(timeout=400)
     if job.returncode:
         assert "threadloom: error:" in said
         assert not (tmp_path / "out" / "_SUCCESS").exists()
-        finished(started(cluster, tmp_path / "out", *arguments))
-    assert hashes(tmp_path / "out") == expected["made"]
-    assert manifest(tmp_path / "out")["read"]["records"] == 60_000
+        job = started(cluster, tmp_path / "out", "--input", str(made / "*.jsonl"))
+        _out, said = job.communicate(timeout=400)
+        assert job.returncode == 0, said
+    assert hashes(tmp_path / "out") == expected
+    assert manifest(tmp_path / "out")["read"]["records"] == MESSAGES
     assert not (tmp_path / "out" / "_temporary").exists()

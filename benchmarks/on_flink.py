@@ -86,7 +86,7 @@ def row(path: Path, folder: Path) -> str:
     with flink(folder / "flink", workers="process", task_managers=2) as cluster, Peaks(cluster) as peaks:
         started = time.monotonic()
         arguments = ["--input", str(path), "--output", str(folder / "out"), *cluster.options()]
-        subprocess.run(command("run", *arguments), env=environment(), check=True, stderr=subprocess.PIPE)
+        subprocess.run(command("run", *arguments), env=environment(), check=True, stderr=sys.stderr)
         wall = time.monotonic() - started
     made = manifest(folder / "out")
     shards = sum(file["path"].startswith("training/") for file in made["files"])

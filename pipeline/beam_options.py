@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from pipeline.arguments import unknown_option
+from pipeline.flink_options import FlinkServerOptions
 from schemas.errors import UsageError
 
 IN_PROCESS = "FnApiRunner"
@@ -42,7 +43,7 @@ def beam_options(arguments: Sequence[str], own: Iterable[str]) -> PipelineOption
 def _beam_parser() -> argparse.ArgumentParser:
     """A parser of every option of every PipelineOptions class that Beam has loaded."""
     parser = _BeamParser(add_help=False, allow_abbrev=False)
-    classes = sorted(_subclasses(PipelineOptions), key=lambda cls: cls.__name__)
+    classes = sorted({*_subclasses(PipelineOptions), FlinkServerOptions}, key=lambda cls: cls.__name__)
     for cls in classes:
         add = cls.__dict__.get("_add_argparse_args")
         if add is None:

@@ -60,7 +60,7 @@ class Flink(Servers):
             "taskmanager.memory.framework.heap.size": "128m",
             "taskmanager.memory.framework.off-heap.size": "128m",
             "taskmanager.memory.task.heap.size": "1024m",
-            "taskmanager.memory.task.off-heap.size": "64m",
+            "taskmanager.memory.task.off-heap.size": "1024m",
             "taskmanager.memory.managed.size": "512m",
             "taskmanager.memory.network.min": "128m",
             "taskmanager.memory.network.max": "128m",
@@ -95,7 +95,7 @@ class Flink(Servers):
         self.wait(lambda: self.task_managers() == task_managers, "the TaskManagers")
 
     def start_task_manager(self, name: str) -> None:
-        sizes = ["-Xmx1152m", "-Xms256m", "-XX:MaxDirectMemorySize=320m", "-XX:MaxMetaspaceSize=384m"]
+        sizes = ["-Xmx1152m", "-Xms256m", "-XX:MaxDirectMemorySize=1280m", "-XX:MaxMetaspaceSize=384m"]
         entry = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
         main = [entry, "--configDir", str(self.conf), "-D", f"taskmanager.resource-id={name}"]
         self._java(name, sizes, main)
@@ -111,7 +111,7 @@ class Flink(Servers):
 
     def options(self) -> list[str]:
         """The runner's options for a job on this Flink."""
-        options = ["--runner=PortableRunner", f"--job_endpoint=localhost:{self.job}"]
+        options = ["--runner=PortableRunner", f"--job_endpoint=localhost:{self.job}", "--max_bundle_size=1"]
         if self.workers == "loopback":
             return [*options, "--environment_type=LOOPBACK"]
         if self.workers == "pool":

@@ -103,7 +103,14 @@ def commands(data: Path, folder: Path) -> dict[str, list[str]]:
             "--output",
             str(folder / "job"),
         ],
-        NAIVE: [python, str(HERE / "naive_job.py"), "--input", str(data), "--output", str(folder / "naive")],
+        NAIVE: [
+            python,
+            str(HERE / "peers" / "naive_beam.py"),
+            "--input",
+            str(data),
+            "--output",
+            str(folder / "naive"),
+        ],
     }
 
 

@@ -103,4 +103,4 @@ def _installed_node(script: str) -> list[str]:
         shutil.copy(wanted, NODE)
         subprocess.run(["npm", "install", "--no-package-lock", "--prefix", str(NODE)], check=True)
     shutil.copy(source, NODE)
-    return [node, str(NODE / source.name)]
+    return [node, "--max-semi-space-size=64", str(NODE / source.name)]

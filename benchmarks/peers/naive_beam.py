@@ -1,6 +1,8 @@
-"""The peer: the Beam job that one writes first. ReadFromText, json, dicts through GroupByKey, WriteToParquet.
+"""The Beam job that one writes first.
 
-It does less than Threadloom: no links, no attachments, no rejects, no sums, no total order.
+ReadFromText, json, dicts through GroupByKey, WriteToParquet.
+It does less than Threadloom: no links, no attachments, no rejects, no sums, no total order,
+no blank messages left out.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ def row(element: tuple[str, Iterable[dict[str, Any]]]) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--input", required=True)
     parser.add_argument("--output", required=True)
     options = parser.parse_args()
@@ -56,7 +58,10 @@ def main() -> None:
             | "Key" >> beam.Map(keyed)
             | "Group" >> beam.GroupByKey()
             | "Row" >> beam.Map(row)
-            | "Write" >> beam.io.WriteToParquet(options.output + "/part", SCHEMA)
+            | "Write"
+            >> beam.io.WriteToParquet(
+                options.output + "/part", SCHEMA, codec="zstd", file_name_suffix=".parquet"
+            )
         )
 
 

@@ -29,7 +29,16 @@ from flink import Flink, flink
 from product import command, environment, manifest
 
 HERE = Path(__file__).parent
+PART = 300_000
 HOT_THREAD = "slack:C0:hot"
+
+
+def in_parts(messages: int) -> Iterator[dict[str, Any]]:
+    """Records in parts of 300,000 with threads of their own: a larger archive has more, none larger."""
+    for part, start in enumerate(range(0, messages, PART)):
+        for record in archive.chat_records(min(PART, messages - start), seed=7 + part):
+            record["threadId"] += f"-{part}"
+            yield record
 
 
 def with_a_hot_thread(records: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -41,9 +50,10 @@ def with_a_hot_thread(records: Iterator[dict[str, Any]]) -> Iterator[dict[str, A
 
 
 def data(messages: int, *, hot: bool) -> Path:
-    path = HERE / "data" / f"chat-{messages}{'-hot' if hot else ''}.jsonl"
+    """The archive, made where it is missing."""
+    path = HERE / "data" / f"parts-{messages}{'-hot' if hot else ''}.jsonl"
     if not path.exists():
-        records = archive.chat_records(messages, seed=7)
+        records = in_parts(messages)
         archive.write(path, with_a_hot_thread(records) if hot else records)
     return path
 

@@ -15,6 +15,7 @@ from pipeline.inputs import Split
 from pipeline.progress import Progress
 from pipeline.reading import Block, blocks_of_split
 from schemas.records import Rejected
+from transforms.ahead import in_order
 from transforms.decode import Source
 from transforms.dofns import REJECTS, TALLY
 from transforms.ledger import Tally, tally_reject
@@ -26,6 +27,7 @@ RECORDS = "records"
 
 # An element of the shuffle: all records of so many bytes of archive that go to one shard.
 _FLUSH_BYTES = 16 << 20
+_PACKING_THREADS = 1
 
 
 class ReadArchive(beam.PTransform):  # type: ignore[misc]
@@ -58,25 +60,36 @@ class _ReadSplit(beam.DoFn):  # type: ignore[misc]
 
     def process(self, split: Split) -> Iterator[Any]:
         tally: Tally = Counter()
+        rejects: list[Rejected] = []
+        tables = self._tables(split, tally, rejects)
+        for _held, packed in in_order(self._packed_records, tables, _PACKING_THREADS):
+            yield from packed
+            if rejects:
+                yield from self._packed_rejects(split.path, rejects)
+                rejects.clear()
+        yield from self._packed_rejects(split.path, rejects)
+        yield TaggedOutput(TALLY, dict(tally))
+
+    def _tables(self, split: Split, tally: Tally, rejects: list[Rejected]) -> Iterator[list[pa.Table]]:
+        """The records of the split, a few blocks at a time; counts what it reads, and adds the rejects."""
         held: list[pa.Table] = []
         held_bytes = 0
         for block in blocks_of_split(split, self._source):
             _count(tally, block)
             self._progress.report(block.records + len(block.rejects), block.size)
+            rejects += block.rejects
             held.append(block.table)
-            if block.rejects:
-                yield from self._packed_rejects(split.path, block.rejects)
             held_bytes += block.table.nbytes
             if held_bytes >= _FLUSH_BYTES:
-                yield from self._packed_records(held)
+                yield held
                 held, held_bytes = [], 0
-        yield from self._packed_records(held)
-        yield TaggedOutput(TALLY, dict(tally))
+        if held:
+            yield held
 
-    def _packed_records(self, tables: list[pa.Table]) -> Iterator[tuple[int, bytes]]:
-        if tables:
-            for shard, table in by_shard(pa.concat_tables(tables), self._shards):
-                yield shard, packed_table(table)
+    def _packed_records(self, tables: list[pa.Table]) -> list[tuple[int, bytes]]:
+        return [
+            (shard, packed_table(table)) for shard, table in by_shard(pa.concat_tables(tables), self._shards)
+        ]
 
     def _packed_rejects(self, path: str, rejects: list[Rejected]) -> Iterator[TaggedOutput]:
         of_shards: dict[int, list[Rejected]] = {}

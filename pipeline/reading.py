@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, Any
 
@@ -16,13 +17,16 @@ from pipeline.inputs import FileFormat, Split
 from schemas.arrow import RECORDS
 from schemas.reasons import Reject
 from schemas.records import Place, Record, Rejected
+from transforms.ahead import in_order
 from transforms.compression import BrokenStream, Codec, decompressed
 from transforms.decode import RECORD_LIMIT, Source, record_of_row
-from transforms.decoded_lines import decoded_lines
-from transforms.lines import lines_of_blocks
+from transforms.decoded_lines import DecodedBlock, decoded_lines
+from transforms.lines import Stretch, lines_of_stretch, stretches
 from transforms.record_tables import records_table
 
 BLOCK_BYTES = 4 << 20
+# Decoding is most of reading, and nearly all of it is Arrow's, which needs no lock of Python's.
+DECODING_THREADS = 2
 _ROWS_A_BLOCK = 8192
 
 # The columns that a row may bring along; all others of an Avro or Parquet file stay unread.
@@ -79,13 +83,20 @@ def _line_blocks(split: Split, source: Source, stream: IO[bytes]) -> Iterator[Bl
     elif split.format is FileFormat.JSONL_ZSTD:
         plain = _until_broken(counted, "zstd", broken)
     at = split.start
-    for lines in lines_of_blocks(plain, split.start, split.end, RECORD_LIMIT):
-        table, rejects = decoded_lines(lines, split.file, source)
-        at = max(at, lines.end)
+    decode = functools.partial(_decoded, file=split.file, source=source)
+    undecoded = stretches(plain, split.start, split.end, RECORD_LIMIT)
+    for _stretch, (end, (table, rejects)) in in_order(decode, undecoded, DECODING_THREADS):
+        at = max(at, end)
         yield Block(table, rejects, counted.taken())
     if broken:
         place = Place(split.file, at)
         yield Block(RECORDS.empty_table(), [Rejected(place, Reject.BROKEN_FILE, str(broken[0]))])
+
+
+def _decoded(stretch: Stretch, file: int, source: Source) -> tuple[int, DecodedBlock]:
+    """Where the lines end, and what they hold."""
+    lines = lines_of_stretch(stretch)
+    return lines.end, decoded_lines(lines, file, source)
 
 
 class _CountedBlocks:

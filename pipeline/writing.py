@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import IO, Any
 
 import apache_beam as beam
@@ -18,9 +19,11 @@ import pyarrow.parquet as pq
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.pvalue import PCollection
+from apache_beam.transforms.window import GlobalWindows, WindowedValue
 
 from schemas.arrow import reject_schema
 from schemas.errors import JobError
+from transforms.ahead import Behind
 from transforms.rejects import reject_table, unpacked_rejects
 
 TEMPORARY = "_temporary"
@@ -96,13 +99,22 @@ class WriteRejects(beam.PTransform):  # type: ignore[misc]
 
 
 class _WriteRows(beam.DoFn):  # type: ignore[misc]
+    """Writes a shard while the next one is converted; a bundle ends when all of its files are whole."""
+
     def __init__(self, files: ShardFiles, folder: str) -> None:
         self._files = files
         self._folder = folder
 
-    def process(self, element: tuple[int, list[pa.Table]]) -> Iterator[Receipt]:
+    def start_bundle(self) -> None:
+        self._behind: Behind[Receipt] = Behind()
+
+    def process(self, element: tuple[int, list[pa.Table]]) -> None:
         shard, tables = element
-        yield written(self._files, self._folder, shard, tables[0].schema, tables)
+        self._behind.start(partial(written, self._files, self._folder, shard, tables[0].schema, tables))
+
+    def finish_bundle(self) -> Iterator[WindowedValue]:
+        for receipt in self._behind.results():
+            yield GlobalWindows.windowed_value(receipt)
 
 
 class _WriteRejects(beam.DoFn):  # type: ignore[misc]

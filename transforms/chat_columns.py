@@ -84,6 +84,7 @@ def _contents(records: pa.Table, target: Target, read_file: FileReader | None) -
     format_notes: dict[int, list[RepairNote]] = {}
     turns: dict[int, Turn] = {}
     written: list[str] = []
+    render = RENDERERS[target.format]
     with_body = records["body"].is_valid().combine_chunks()
     chosen = np.flatnonzero(with_body.to_numpy(zero_copy_only=False))
     for position, message in zip(
@@ -97,14 +98,20 @@ def _contents(records: pa.Table, target: Target, read_file: FileReader | None) -
         kept[position] = not is_empty(turn)
         emptied[position] = kept[position] and not turn.files and target.is_emptied(turn.text)
         kept[position] &= ~emptied[position]
-        rendering: list[RepairNote] = []
-        if kept[position] and RENDERERS[target.format](turn, rendering) is None:
-            kept[position] = False
-            why[position] = Repair.NO_PLACE_IN_FORMAT
-        if rendering:
-            format_notes[position] = rendering
+        content = ""
+        if kept[position]:
+            rendering: list[RepairNote] = []
+            rendered = render(turn, rendering)
+            if rendered is None:
+                kept[position] = False
+                why[position] = Repair.NO_PLACE_IN_FORMAT
+            elif target.format is Format.MESSAGES:
+                # Other formats render the turn itself, later.
+                content = str(rendered["content"])
+            if rendering:
+                format_notes[position] = rendering
         turns[position] = turn
-        written.append(_string_content(turn, target.format) if kept[position] else "")
+        written.append(content)
     if written:
         text = pc.replace_with_mask(text, with_body, pa.array(written, pa.string()))
     ids = records["id"]
@@ -125,14 +132,6 @@ def _emptied_by_guards(text: pa.Array, blank: pa.Array, target: Target) -> npt.N
     anywhere = pc.equal(pc.utf8_trim(text, characters=WHITE_SPACE + PYTHON_WHITE_SPACE), "")
     only_there = pc.and_(anywhere, pc.invert(blank))
     return np.array(only_there.to_numpy(zero_copy_only=False))
-
-
-def _string_content(turn: Turn, fmt: Format) -> str:
-    """The content column's value; other formats render the turn itself, later."""
-    if fmt is not Format.MESSAGES:
-        return ""
-    message = RENDERERS[fmt](turn, [])
-    return "" if message is None else str(message["content"])
 
 
 def _thread_starts(thread_ids: pa.Array) -> npt.NDArray[np.int64]:

@@ -1,9 +1,9 @@
 """A block of lines straight into the columns of the shuffle.
 
-The typed decoder gives every line's values; what the shuffle needs of them is the same for nearly all
-messages, so it is taken column by column. Whatever is not plainly a message (whole histories, odd
-dates, malformed calls, lines that do not decode) goes record by record through `decode`, which is the
-one definition of right: a property test holds this module equal to it.
+Plain Chat SDK messages are read as columns at once (`json_columns`). Of the other lines the typed decoder
+gives the values, and what the shuffle needs of them is taken column by column. Whatever is not plainly a
+message (whole histories, odd dates, malformed calls, lines that do not decode) goes record by record
+through `decode`, which is the one definition of right: a property test holds this module equal to it.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec import UNSET
 
 from schemas.arrow import RECORDS
 from schemas.records import Kind, Place, Record, Rejected, WireAuthor, WireMetadata, WireRecord
-from transforms.dates import FIRST_MS
 from transforms.decode import (
     Source,
     agui_message,
@@ -27,13 +26,13 @@ from transforms.decode import (
 )
 from transforms.depth import DEPTH_LIMIT, is_too_deep
 from transforms.js_text import is_truthy
+from transforms.json_columns import plain_dates, plain_messages
 from transforms.lines import Lines
 from transforms.record_tables import packed_agui, packed_extras, records_table
 from transforms.tool_calls import is_well_formed_call
 
 _DECODER = msgspec.json.Decoder(WireRecord)
 _NO_METADATA = WireMetadata()
-_PLAIN_DATE = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$"
 
 
 class DecodedBlock(NamedTuple):
@@ -46,7 +45,40 @@ class DecodedBlock(NamedTuple):
 def decoded_lines(lines: Lines, file: int, source: Source) -> DecodedBlock:
     """The records and rejects of the lines of one file."""
     rejects = [oversized_line(start, size, Place(file, offset)) for offset, start, size in lines.oversized]
-    wires = _wires(lines.data)
+    tables: list[pa.Table] = []
+    if _may_be_plain(lines, source):
+        read = plain_messages(lines, file, chat_only=source == "chat-sdk")
+        if read is not None:
+            tables.append(read.table)
+            lines = lines.at(np.flatnonzero(~read.is_plain))
+    data, offsets = lines.data, lines.offsets.tolist()
+    typed_tables, others = _typed(data, offsets, file, source)
+    records: list[Record] = []
+    for at in others:
+        result = record_of_line(data[at], Place(file, offsets[at]), source)
+        if isinstance(result, Record):
+            records.append(result)
+        else:
+            rejects.append(result)
+    return DecodedBlock(pa.concat_tables([*tables, *typed_tables, records_table(records)]), rejects)
+
+
+def _may_be_plain(lines: Lines, source: Source) -> bool:
+    """Whether Arrow's reader is worth a try: the first line is a Chat SDK message, and none is too deep."""
+    if source == "ag-ui" or not len(lines):
+        return False
+    first = _wire_or_none(lines.text[lines.starts[0] : lines.ends[0]])
+    if first is None or not _is_plain_chat(first, source == "chat-sdk"):
+        return False
+    long = np.flatnonzero(lines.ends - lines.starts > 2 * DEPTH_LIMIT)
+    return not any(map(is_too_deep, lines.at(long).data))
+
+
+def _typed(
+    data: list[bytes], offsets: list[int], file: int, source: Source
+) -> tuple[list[pa.Table], list[int]]:
+    """The lines that the typed decoder reads and that need no second look, and the others' positions."""
+    wires = _wires(data)
     plain = _Plain([], [])
     others: list[int] = []
     for at, wire in enumerate(wires):
@@ -61,18 +93,10 @@ def decoded_lines(lines: Lines, file: int, source: Source) -> DecodedBlock:
     tables: list[pa.Table] = []
     for chosen, make in ((plain.chat, _chat_columns), (plain.agui, _agui_columns)):
         if chosen:
-            table, odd = _table(wires, lines.offsets, chosen, file, make)
+            table, odd = _table(wires, offsets, chosen, file, make)
             tables.append(table)
             others += odd
-    records: list[Record] = []
-    for at in others:
-        result = record_of_line(lines.data[at], Place(file, lines.offsets[at]), source)
-        if isinstance(result, Record):
-            records.append(result)
-        else:
-            rejects.append(result)
-    tables.append(records_table(records))
-    return DecodedBlock(pa.concat_tables(tables), rejects)
+    return tables, others
 
 
 class _Plain(NamedTuple):
@@ -139,7 +163,7 @@ def _table(
         wires, offsets = [wires[at] for at in chosen], [offsets[at] for at in chosen]
     count = len(wires)
     sent, edited, columns = make(wires)
-    sent_ms, edited_ms = _plain_dates(sent), _plain_dates(edited)
+    sent_ms, edited_ms = plain_dates(_texts(sent)), plain_dates(_texts(edited))
     kind = Kind.CHAT if make is _chat_columns else Kind.AGUI
     arrays = [
         pa.array([wire.thread_id for wire in wires], pa.string()),
@@ -200,19 +224,8 @@ def _extras(wire: WireRecord) -> bytes | None:
     return None
 
 
-def _plain_dates(values: list[Any]) -> pa.Array:
-    """Epoch milliseconds of the texts in the form that `toISOString` writes; null for all others."""
-    texts = pa.array([value if type(value) is str else None for value in values], pa.string())
-    if texts.null_count == len(texts):
-        return pa.nulls(len(texts), pa.int64())
-    plain = pc.match_substring_regex(texts, _PLAIN_DATE)
-    chosen = pc.if_else(plain, texts, pa.scalar(None, pa.string()))
-    try:
-        ms = chosen.cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
-    except pa.ArrowInvalid:
-        # Some date does not exist (30 February, 24:00): each goes its own way.
-        return pa.nulls(len(texts), pa.int64())
-    return pc.if_else(pc.greater_equal(ms, FIRST_MS), ms, pa.scalar(None, pa.int64()))
+def _texts(values: list[Any]) -> pa.Array:
+    return pa.array([value if type(value) is str else None for value in values], pa.string())
 
 
 def _odd(column: pa.Array, values: list[Any]) -> set[int]:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import accumulate
 from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _KEPT_OF_OVERSIZED = 64 << 10
+_LINE_BREAK, _BLANK = ord("\n"), ord(" ")
+_NONE = np.zeros(0, np.int64)
+
+Positions = npt.NDArray[np.int64]
 
 
 class Oversized(NamedTuple):
@@ -18,19 +24,47 @@ class Oversized(NamedTuple):
     size: int
 
 
-class Lines(NamedTuple):
-    """The lines of one block, without line breaks: `offsets[i]` is where `data[i]` starts."""
+class Stretch(NamedTuple):
+    """Whole lines as they stand in a file, the last line break left out, and where they start.
 
-    offsets: list[int]
-    data: list[bytes]
+    Those that start at `end` or behind belong to another range; `None` where there is no such bound.
+    `oversized` are lines before these that were too long to be held.
+    """
+
+    text: bytes | None
+    at: int
+    end: int | None
+    limit: int
     oversized: list[Oversized]
 
+
+class Lines(NamedTuple):
+    """The lines of one block, those that are blank or oversized left out.
+
+    Line i is `text[starts[i] : ends[i]]`, and starts `offsets[i]` bytes into its file.
+    """
+
+    text: bytes
+    starts: Positions
+    ends: Positions
+    offsets: Positions
+    oversized: list[Oversized]
+    # Where the last line ends, its line break included.
+    end: int
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
     @property
-    def end(self) -> int:
-        """Where the last line ends, its line break included; 0 where there is none."""
-        last = self.offsets[-1] + len(self.data[-1]) + 1 if self.data else 0
-        longest = self.oversized[-1].offset + self.oversized[-1].size + 1 if self.oversized else 0
-        return max(last, longest)
+    def data(self) -> list[bytes]:
+        """Each line, without its line break."""
+        text = self.text
+        return [text[start:end] for start, end in zip(self.starts.tolist(), self.ends.tolist(), strict=True)]
+
+    def at(self, positions: Positions) -> Lines:
+        """Some of the lines."""
+        starts, ends, offsets = self.starts[positions], self.ends[positions], self.offsets[positions]
+        return Lines(self.text, starts, ends, offsets, [], self.end)
 
 
 def lines_of_blocks(blocks: Iterable[bytes], start: int, end: int | None, limit: int) -> Iterator[Lines]:
@@ -40,6 +74,11 @@ def lines_of_blocks(blocks: Iterable[bytes], start: int, end: int | None, limit:
     above 0, the blocks begin one byte before it: the first line belongs to this range only if that
     byte is a line break. Of a line longer than `limit` bytes only the start is kept.
     """
+    return map(lines_of_stretch, stretches(blocks, start, end, limit))
+
+
+def stretches(blocks: Iterable[bytes], start: int, end: int | None, limit: int) -> Iterator[Stretch]:
+    """As `lines_of_blocks`, the lines not looked at yet."""
     at = start - 1 if start > 0 else 0
     rest = b""
     dropped = 0
@@ -47,54 +86,87 @@ def lines_of_blocks(blocks: Iterable[bytes], start: int, end: int | None, limit:
     for block in blocks:
         if end is not None and at >= end:
             return
-        pieces = (rest + block if rest else block).split(b"\n")
-        rest = pieces.pop()
+        behind = block.rfind(b"\n") + 1
+        text = rest + block[: behind - 1] if behind else None
+        rest = block[behind:] if behind else rest + block
+        oversized = []
         if entering:
             # What comes before the first line break belongs to the range before this one.
-            if not pieces:
+            if text is None:
                 at, rest = at + len(rest), b""
-                yield Lines([], [], [])
-                continue
-            at += len(pieces.pop(0)) + 1
-            entering = False
-        if pieces and dropped:
-            size = len(pieces[0]) + dropped
-            yield _oversized(at, pieces.pop(0), size)
-            at, dropped = at + size + 1, 0
-        lines, at = _lines(pieces, at, end, limit)
+            else:
+                at, text = _behind_first(text, at)
+                entering = False
+        if text is not None and dropped:
+            length = _length_of_first(text)
+            oversized.append(_oversized(at, text[:length], length + dropped))
+            at, text = _behind_first(text, at + dropped)
+            dropped = 0
         if len(rest) > limit:
             kept = min(_KEPT_OF_OVERSIZED, limit)
             dropped += len(rest) - kept
             rest = rest[:kept]
-        yield lines
+        yield Stretch(text, at, end, limit, oversized)
+        if text is not None:
+            at += len(text) + 1
     if rest and not entering and (end is None or at < end):
         if dropped:
-            yield _oversized(at, rest, len(rest) + dropped)
+            too_long = _oversized(at, rest, len(rest) + dropped)
+            yield Stretch(None, at + too_long.size + 1, end, limit, [too_long])
         else:
-            yield _lines([rest], at, end, limit)[0]
+            yield Stretch(rest, at, end, limit, [])
 
 
-def _lines(pieces: list[bytes], at: int, end: int | None, limit: int) -> tuple[Lines, int]:
-    """The pieces that are lines of the range, and where the piece behind them starts."""
-    offsets = list(accumulate((len(piece) + 1 for piece in pieces), initial=at))
-    behind = offsets.pop()
+def lines_of(data: list[bytes], offsets: list[int]) -> Lines:
+    """Lines that stand apart, as one block."""
+    ends = np.cumsum(np.array([len(line) + 1 for line in data], np.int64)) - 1
+    starts = np.concatenate([np.zeros(min(1, len(data)), np.int64), ends[:-1] + 1])
+    places = np.array(offsets, np.int64)
+    return Lines(b"\n".join(data), starts, ends, places, [], offsets[-1] + len(data[-1]) + 1 if data else 0)
+
+
+def _length_of_first(text: bytes) -> int:
+    found = text.find(b"\n")
+    return len(text) if found < 0 else found
+
+
+def _behind_first(text: bytes, at: int) -> tuple[int, bytes | None]:
+    """What follows the first line, and where that is; None where it is the only one."""
+    length = _length_of_first(text)
+    return at + length + 1, text[length + 1 :] if length < len(text) else None
+
+
+def lines_of_stretch(stretch: Stretch) -> Lines:
+    """The lines, as far as they start before the stretch's `end`."""
+    text, at, end, limit, oversized = stretch
+    if text is None:
+        return Lines(b"", _NONE, _NONE, _NONE, oversized, at)
+    octets = np.frombuffer(text, np.uint8)
+    breaks = np.flatnonzero(octets == _LINE_BREAK)
+    starts = np.concatenate([np.zeros(1, np.int64), breaks + 1])
+    ends = np.append(breaks, len(text))
+    offsets = starts + at
+    behind = at + len(text) + 1
     if end is not None and behind > end:
-        inside = sum(1 for offset in offsets if offset < end)
-        offsets, pieces = offsets[:inside], pieces[:inside]
-    if at == 0 and pieces and pieces[0].startswith(BYTE_ORDER_MARK):
-        pieces[0] = pieces[0][len(BYTE_ORDER_MARK) :]
-    blank = any(not piece or piece.isspace() for piece in pieces)
-    if not blank and max(map(len, pieces), default=0) <= limit:
-        return Lines(offsets, pieces, []), behind
-    found = Lines([], [], [])
-    for offset, piece in zip(offsets, pieces, strict=True):
-        if len(piece) > limit:
-            found.oversized.append(Oversized(offset, piece[:_KEPT_OF_OVERSIZED], len(piece)))
-        elif piece and not piece.isspace():
-            found.offsets.append(offset)
-            found.data.append(piece)
-    return found, behind
+        inside = int(np.searchsorted(offsets, end))
+        starts, ends, offsets = starts[:inside], ends[:inside], offsets[:inside]
+    if at == 0 and len(starts) and text.startswith(BYTE_ORDER_MARK):
+        starts[0] += len(BYTE_ORDER_MARK)
+    lengths = ends - starts
+    too_long = [
+        _oversized(int(offsets[one]), text[starts[one] : ends[one]], int(lengths[one]))
+        for one in np.flatnonzero(lengths > limit).tolist()
+    ]
+    kept = (lengths > 0) & (lengths <= limit)
+    # White space only: its first byte is some.
+    candidates = np.flatnonzero(kept)
+    candidates = candidates[octets[starts[candidates]] <= _BLANK]
+    for one in candidates.tolist():
+        kept[one] = not text[starts[one] : ends[one]].isspace()
+    if not kept.all():
+        starts, ends, offsets = starts[kept], ends[kept], offsets[kept]
+    return Lines(text, starts, ends, offsets, [*oversized, *too_long], behind)
 
 
-def _oversized(at: int, start: bytes, size: int) -> Lines:
-    return Lines([], [], [Oversized(at, start[:_KEPT_OF_OVERSIZED], size)])
+def _oversized(at: int, start: bytes, size: int) -> Oversized:
+    return Oversized(at, start[:_KEPT_OF_OVERSIZED], size)

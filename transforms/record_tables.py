@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -105,10 +107,26 @@ def unpacked_tables(packed: Iterable[bytes], schema: pa.Schema) -> pa.Table:
 
 def in_total_order(table: pa.Table) -> pa.Table:
     """The records sorted by thread, then date (none counts as 0), then place."""
-    dates = pc.fill_null(table["sent_ms"], 0)
-    keyed = table.append_column("date", dates)
-    order = [(name, "ascending") for name in ("thread_id", "date", "file", "at")]
-    return table.take(pc.sort_indices(keyed, sort_keys=order))
+    table = table.combine_chunks()
+    keys = [_numbers(table[name]) for name in ("at", "file")]
+    keys.append(_numbers(pc.fill_null(table["sent_ms"], 0)))
+    keys.append(_ranks(table["thread_id"]))
+    return table.take(pa.array(np.lexsort(keys)))
+
+
+def _numbers(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    return np.asarray(column.to_numpy(), np.int64)
+
+
+def _ranks(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    """Each value's place among the different values, in the order of their bytes."""
+    if not len(column):
+        return np.zeros(0, np.int64)
+    encoded = column.combine_chunks().dictionary_encode()
+    order = pc.sort_indices(encoded.dictionary).to_numpy()
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.arange(len(order))
+    return np.asarray(ranks[encoded.indices.to_numpy()], np.int64)
 
 
 def threads_of(table: pa.Table) -> Iterator[list[Record]]:
@@ -134,9 +152,9 @@ def records_of(table: pa.Table) -> list[Record]:
 
 def chat_messages_of(table: pa.Table) -> Iterator[ChatMessage]:
     """The messages of a table of Chat SDK records, in its order."""
-    for record in records_of(table):
-        assert isinstance(record.body, ChatMessage)
-        yield record.body
+    columns = [table[name].to_pylist() for name in ("id", "sent_ms", "is_me", "user_name", "text", "body")]
+    for message_id, sent_ms, *body in zip(*columns, strict=True):
+        yield _chat_message(message_id, sent_ms, body)
 
 
 def _records(batch: pa.RecordBatch) -> Iterator[Record]:
@@ -169,14 +187,19 @@ def _split_body(record: Record) -> tuple[bool | None, str | None, str | None, by
 def _joined_body(
     kind: int, message_id: str | None, sent_ms: int | None, body: list[Any]
 ) -> ChatMessage | AguiMessage | History:
-    is_me, user_name, text, packed = body
     if kind == Kind.CHAT:
-        if packed is None:
-            return ChatMessage(message_id, text, is_me, user_name, sent_ms)
-        extras = _EXTRAS.decode(packed)
-        return ChatMessage(message_id, text, is_me, user_name, sent_ms, extras.attachments, extras.links)
+        return _chat_message(message_id, sent_ms, body)
+    packed = body[-1]
     if kind == Kind.HISTORY:
         return _HISTORY.decode(packed)
     message = _AGUI.decode(packed)
     message.sent_ms = sent_ms
     return message
+
+
+def _chat_message(message_id: str | None, sent_ms: int | None, body: list[Any]) -> ChatMessage:
+    is_me, user_name, text, packed = body
+    if packed is None:
+        return ChatMessage(message_id, text, is_me, user_name, sent_ms)
+    extras = _EXTRAS.decode(packed)
+    return ChatMessage(message_id, text, is_me, user_name, sent_ms, extras.attachments, extras.links)

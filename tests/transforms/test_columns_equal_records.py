@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from threads import target
@@ -13,9 +14,10 @@ from threads import target
 from schemas.formats import Format
 from schemas.records import Place, Record
 from transforms.convert import Hooks, Target
-from transforms.decode import record_of_line
+from transforms.decode import Source, record_of_line
 from transforms.decoded_lines import decoded_lines
-from transforms.lines import Lines
+from transforms.json_columns import plain_messages
+from transforms.lines import lines_of
 from transforms.record_tables import in_total_order, records_of, records_table
 from transforms.shards import ShardOutput, _thread_by_thread, converted_shard
 
@@ -95,8 +97,8 @@ LINES = st.lists(
 )
 
 
-def one_by_one(lines: list[bytes]) -> tuple[list[Record], list[Any]]:
-    results = [record_of_line(line, Place(3, at * 1000), "auto") for at, line in enumerate(lines)]
+def one_by_one(lines: list[bytes], source: Source = "auto") -> tuple[list[Record], list[Any]]:
+    results = [record_of_line(line, Place(3, at * 1000), source) for at, line in enumerate(lines)]
     good = [result for result in results if isinstance(result, Record)]
     return good, [result for result in results if not isinstance(result, Record)]
 
@@ -105,10 +107,132 @@ def one_by_one(lines: list[bytes]) -> tuple[list[Record], list[Any]]:
 @settings(max_examples=400, deadline=None)
 def test_lines_decode_to_the_same_records(lines: list[bytes]) -> None:
     offsets = [at * 1000 for at in range(len(lines))]
-    block = decoded_lines(Lines(offsets, lines, []), 3, "auto")
+    block = decoded_lines(lines_of(lines, offsets), 3, "auto")
     good, bad = one_by_one(lines)
     assert sorted(records_of(block.table), key=lambda record: record.place) == records_of(records_table(good))
     assert sorted(block.rejects, key=lambda reject: reject.place) == bad
+
+
+def line(**fields: Any) -> bytes:
+    record = {"_type": "chat:Message", "threadId": "t", "id": "1", "text": "x", "author": {"isMe": True}}
+    record["author"] = {"isMe": True, "userName": "bot"}
+    return json.dumps({**record, "metadata": {"dateSent": "2024-01-15T10:00:00.000Z"}, **fields}).encode()
+
+
+# What two JSON readers may disagree about, each beside lines that both read alike.
+NASTY = {
+    "a key twice": b'{"text":"first",' + line()[1:],
+    "a key twice in the author": line().replace(b'"isMe"', b'"isMe": false, "isMe"'),
+    "an unread key twice": b'{"raw":1,"raw":[],' + line()[1:],
+    "an escaped key": line().replace(b'"text"', b'"te\\u0078t"'),
+    "a pair of escaped surrogates": line().replace(b'"x"', b'"\\ud83d\\ude00"'),
+    "a high surrogate": line().replace(b'"x"', b'"\\ud83d"'),
+    "a low surrogate": line().replace(b'"x"', b'"\\ude00"'),
+    "surrogates the wrong way round": line().replace(b'"x"', b'"\\ude00\\ud83d"'),
+    "a surrogate in an unread field": b'{"raw":"\\ud83d",' + line()[1:],
+    "a NUL": line().replace(b'"x"', b'"a\\u0000b"'),
+    "a raw control character": line().replace(b'"x"', b'"a\x01b"'),
+    "a raw tab": line().replace(b'"x"', b'"a\tb"'),
+    "a raw DEL": line().replace(b'"x"', b'"a\x7fb"'),
+    "not UTF-8": line().replace(b'"x"', b'"\xff"'),
+    "not UTF-8 in an unread field": b'{"raw":"\xff",' + line()[1:],
+    "UTF-8 of a surrogate": line().replace(b'"x"', b'"\xed\xa0\xbd"'),
+    "an overlong form": line().replace(b'"x"', b'"\xc0\xaf"'),
+    "an escape that is none": line().replace(b'"x"', b'"\\q"'),
+    "NaN": b'{"raw":NaN,' + line()[1:],
+    "Infinity": b'{"raw":-Infinity,' + line()[1:],
+    "a leading zero": b'{"raw":01,' + line()[1:],
+    "a bare minus": b'{"raw":-,' + line()[1:],
+    "a number without digits behind the point": b'{"raw":1.,' + line()[1:],
+    "a huge number": b'{"raw":1e999999,' + line()[1:],
+    "a long number": b'{"raw":' + b"9" * 400 + b"," + line()[1:],
+    "a comma too many": line()[:-1] + b",}",
+    "a comma too many in an unread list": b'{"raw":[1,],' + line()[1:],
+    "a comment": b"{/* */" + line()[1:],
+    "single quotes": b"{'raw':1," + line()[1:],
+    "two objects": line() + line(id="2"),
+    "two objects, parted": line() + b" " + line(id="2"),
+    "behind a comma": line() + b"," + line(id="2"),
+    "the start of an object": b'{"raw":{}',
+    "the end of an object": b'{"raw":1}}',
+    "blanks around": b" \t" + line() + b" \r",
+    "blanks within": line().replace(b":", b" \r\t: "),
+    "an empty object": b"{}",
+    "an array": b"[1]",
+    "a string": b'"{}"',
+    "null": b"null",
+    "no type": line(_type=None),
+    "a type that is a number": line(_type=1),
+    "another type": line(_type="chat:Other"),
+    "thread id null": line(threadId=None),
+    "thread id empty": line(threadId=""),
+    "thread id a number": line(threadId=7),
+    "id null": line(id=None),
+    "id empty": line(id=""),
+    "id a number": line(id=7),
+    "text null": line(text=None),
+    "text a list": line(text=["x"]),
+    "author null": line(author=None),
+    "author a string": line(author="sam"),
+    "author empty": line(author={}),
+    "isMe null": line(author={"isMe": None, "userName": "a"}),
+    "isMe a string": line(author={"isMe": "false", "userName": "a"}),
+    "name null": line(author={"isMe": False, "userName": None}),
+    "name absent": line(author={"isMe": False}),
+    "name a number": line(author={"isMe": False, "userName": 5}),
+    "metadata null": line(metadata=None),
+    "metadata a list": line(metadata=[]),
+    "metadata empty": line(metadata={}),
+    "a date that does not exist": line(metadata={"dateSent": "2024-02-30T10:00:00.000Z"}),
+    "a date before year 1": line(metadata={"dateSent": "0000-01-01T00:00:00.000Z"}),
+    "a date with Arabic digits": line(metadata={"dateSent": "٢٠٢٤-01-15T10:00:00.000Z"}),
+    "epoch milliseconds": line(metadata={"dateSent": 1705312800000}),
+    "edited": line(metadata={"dateSent": None, "editedAt": "2024-01-15T10:00:00.000Z"}),
+    "edited at no date": line(metadata={"editedAt": "yesterday"}),
+    "no attachments": line(attachments=[], links=[]),
+    "attachments null": line(attachments=None, links=None),
+    "an attachment null": line(attachments=[None]),
+    "an attachment": line(attachments=[{"type": "image", "mimeType": "image/png", "name": None}]),
+    "attachments an object": line(attachments={}),
+    "a link": line(links=[{"url": "https://e.test/", "fetchMessage": {"a": 1}}]),
+    "a link without a url": line(links=[{}]),
+    "messages": line(messages=[]),
+    "messages null": line(messages=None),
+    "a role as well": line(role="user", content=[1], toolCalls="x"),
+    "nested deep": line(raw=json.loads("[" * 399 + "]" * 399)),
+    "nested too deep": b'{"raw":' + b"[" * 500 + b"]" * 500 + b"," + line()[1:],
+}
+
+
+@pytest.mark.parametrize("source", ["auto", "chat-sdk", "ag-ui"])
+@pytest.mark.parametrize("name", NASTY)
+def test_nasty_lines_decode_to_the_same_records(name: str, source: Source) -> None:
+    for lines in (
+        [line(id="a"), NASTY[name], line(id="b")],
+        [line(id="a") + b"\r", NASTY[name] + b"\r", line(id="b") + b"\r"],
+        [line(id="a"), NASTY[name], NASTY["an empty object"], line(id="b")],
+        [line(id="a"), *NASTY[name].split(b","), line(id="b")],
+    ):
+        block = decoded_lines(lines_of(lines, [at * 1000 for at in range(len(lines))]), 3, source)
+        good, bad = one_by_one(lines, source)
+        found = sorted(records_of(block.table), key=lambda record: record.place)
+        assert found == records_of(records_table(good))
+        assert sorted(block.rejects, key=lambda reject: reject.place) == bad
+
+
+def test_an_object_over_several_lines_is_not_one_record() -> None:
+    """Rows and lines may be as many, and still not be the same."""
+    lines = [line(id="a"), line(id="b") + line(id="c"), b'{"raw":{},', line(id="d")[1:], line(id="e")]
+    block = decoded_lines(lines_of(lines, [at * 1000 for at in range(len(lines))]), 3, "auto")
+    assert [record.id for record in records_of(block.table)] == ["a", "e"]
+    assert [reject.place.at for reject in block.rejects] == [1000, 2000, 3000]
+
+
+def test_plain_lines_take_the_fast_way() -> None:
+    plain = [line(id="a"), line(id="b", text="ü"), line(links=[{"url": "u"}]), line(id="c")]
+    read = plain_messages(lines_of(plain, [0, 1, 2, 3]), 3, chat_only=False)
+    assert read is not None
+    assert read.is_plain.tolist() == [True, True, False, True]
 
 
 def by_threads(table: Any, to: Target) -> ShardOutput:

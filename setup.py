@@ -57,7 +57,7 @@ setup(
     },
     entry_points={
         "console_scripts": [
-            "threadloom=pipeline.cli:main",
+            "threadloom=pipeline.cli:command",
             "threadloom-worker=pipeline.sdk_worker:main",
         ]
     },

@@ -1,5 +1,5 @@
 """`python -m pipeline`: the command `threadloom`."""
 
-from pipeline.cli import main
+from pipeline.cli import command
 
-raise SystemExit(main())
+raise SystemExit(command())

@@ -21,23 +21,13 @@ from apache_beam.portability.api import (
 from apache_beam.runners.worker import sdk_worker_main
 from google.protobuf import json_format, text_format
 
-# A worker lives for many bundles, each of some large blocks: by default the allocators keep what each
-# of the threads has freed, half as much again as a bundle takes. Read when a process starts.
-_LEAN = {
-    "ARROW_DEFAULT_MEMORY_POOL": "system",
-    "MALLOC_ARENA_MAX": "2",
-    "MALLOC_MMAP_THRESHOLD_": "1000000",
-    "MALLOC_TRIM_THRESHOLD_": "1000000",
-}
+from pipeline.allocators import LEAN, start_again_with
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Works until the runner has no more to do. Raises grpc.RpcError where the runner is gone."""
     given = sys.argv[1:] if arguments is None else arguments
-    missing = {name: value for name, value in _LEAN.items() if name not in os.environ}
-    if missing:
-        command = [sys.executable, "-m", "pipeline.sdk_worker", *given]
-        os.execve(sys.executable, command, {**os.environ, **missing})
+    start_again_with(LEAN, ["-m", "pipeline.sdk_worker", *given])
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--id", required=True, help="the worker's name")
     parser.add_argument("--provision_endpoint", required=True, help="where the runner says all else")

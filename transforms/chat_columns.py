@@ -22,11 +22,11 @@ from schemas.reasons import Reject, Repair
 from schemas.records import Record
 from schemas.turns import RepairNote, Turn
 from transforms.attachments import FileReader
-from transforms.chat_turns import chat_turn, is_empty
+from transforms.chat_turns import chat_turn, is_empty, message_text
 from transforms.convert import BLANK_DETAIL, Target
 from transforms.formats import RENDERERS
 from transforms.guards.history import EMPTIED_DETAIL
-from transforms.js_text import PYTHON_WHITE_SPACE, WHITE_SPACE
+from transforms.js_text import PYTHON_WHITE_SPACE, WHITE_SPACE, is_blank
 from transforms.ledger import Tally, count_left_out, no_turn_detail
 from transforms.record_tables import chat_messages_of, records_of
 from transforms.row_tables import offsets_of, repairs_array
@@ -85,11 +85,20 @@ def _contents(records: pa.Table, target: Target, read_file: FileReader | None) -
     turns: dict[int, Turn] = {}
     written: list[str] = []
     render = RENDERERS[target.format]
+    # Other formats render the turn itself, later.
+    only_texts = target.format is Format.MESSAGES
     with_body = records["body"].is_valid().combine_chunks()
     chosen = np.flatnonzero(with_body.to_numpy(zero_copy_only=False))
     for position, message in zip(
         chosen.tolist(), chat_messages_of(records.take(pa.array(chosen))), strict=True
     ):
+        if only_texts and not message.attachments:
+            content = message_text(message, include_names=target.include_names)
+            is_kept = not is_blank(content)
+            is_emptied = is_kept and target.is_emptied(content)
+            kept[position], emptied[position] = is_kept and not is_emptied, is_emptied
+            written.append(content)
+            continue
         turn, own_notes = chat_turn(
             message, position, include_names=target.include_names, read_file=read_file
         )
@@ -105,8 +114,7 @@ def _contents(records: pa.Table, target: Target, read_file: FileReader | None) -
             if rendered is None:
                 kept[position] = False
                 why[position] = Repair.NO_PLACE_IN_FORMAT
-            elif target.format is Format.MESSAGES:
-                # Other formats render the turn itself, later.
+            elif only_texts:
                 content = str(rendered["content"])
             if rendering:
                 format_notes[position] = rendering

@@ -40,7 +40,7 @@ def chat_turn(
     role = "assistant" if message.is_me else "user"
     turn = Turn(
         role,  # type: ignore[arg-type]
-        _text(message, include_names and role == "user"),
+        message_text(message, include_names=include_names),
         source,
         message.id,
         message.sent_ms,
@@ -61,11 +61,12 @@ def is_empty(turn: Turn) -> bool:
     return not turn.files and is_blank(turn.text)
 
 
-def _text(message: ChatMessage, with_name: bool) -> str:
+def message_text(message: ChatMessage, *, include_names: bool) -> str:
+    """The message's text, a user's with its name before it if wanted, and its links behind."""
     text = message.text
     if is_blank(text):
         text = ""
-    elif with_name:
+    elif include_names and not message.is_me:
         name = "undefined" if message.user_name is None else message.user_name
         text = f"[{name}]: {text}"
     if not message.links:

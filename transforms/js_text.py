@@ -36,6 +36,9 @@ def is_blank_anywhere(text: str) -> bool:
 
 def single_spaced(text: str) -> str:
     """`text.replace(/\\s+/g, " ").trim()`."""
+    # A space is the one white space that Python prints.
+    if text.isprintable() and "  " not in text:
+        return text.strip(" ")
     return _RUN.sub(" ", text).strip(WHITE_SPACE)
 
 

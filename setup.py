@@ -29,7 +29,7 @@ setup(
     extras_require={
         "gcp": ["apache-beam[gcp]>=2.77,<2.78"],
         "aws": ["apache-beam[aws]>=2.77,<2.78"],
-        "bench": ["duckdb>=1.4,<3", "orjson>=3.11,<4", "polars>=1.30,<3"],
+        "bench": ["matplotlib>=3.9,<4", "duckdb>=1.4,<3", "orjson>=3.11,<4", "polars>=1.30,<3"],
         "clients": [
             "langchain-anthropic>=1.0,<2",
             "langchain-aws>=1.0,<2",

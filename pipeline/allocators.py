@@ -9,9 +9,21 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
-# The run's own process moves large blocks all the time: huge pages spare it a tenth of its time, and
-# with one allocator for Arrow and for Python what one has freed the other can use.
-FAST = {"ARROW_DEFAULT_MEMORY_POOL": "system", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+# The run's own process moves large blocks all the time, and here a page that is touched for the first time
+# costs as much as copying it: so pages are huge, what is freed is kept for the next block, and Arrow, Python
+# and their threads share it.
+FAST = {
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "GLIBC_TUNABLES": ":".join(
+        f"glibc.malloc.{name}={value}"
+        for name, value in {
+            "hugetlb": 1,
+            "mmap_threshold": 32 << 20,
+            "trim_threshold": 2 << 30,
+            "arena_max": 2,
+        }.items()
+    ),
+}
 
 # A worker lives for many bundles: by default the allocators keep what each of its threads has freed,
 # half as much again as a bundle takes.

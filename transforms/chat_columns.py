@@ -32,6 +32,7 @@ from transforms.record_tables import chat_messages_of, records_of
 from transforms.row_tables import offsets_of, repairs_array
 
 _FAR = np.iinfo(np.int64).max
+_FIRST_OF_BLANK = pa.array(["", *WHITE_SPACE])
 
 
 class ChatRows(NamedTuple):
@@ -71,7 +72,7 @@ def _contents(records: pa.Table, target: Target, read_file: FileReader | None) -
     text = records["text"].combine_chunks()
     is_me = records["is_me"].combine_chunks()
     roles = pc.if_else(is_me, pa.scalar("assistant"), pa.scalar("user"))
-    blank = pc.equal(pc.utf8_trim(text, characters=WHITE_SPACE), "")
+    blank = _are_blank(text)
     if target.include_names:
         names = pc.fill_null(records["user_name"].combine_chunks(), "undefined")
         named = pc.binary_join_element_wise("[", names, "]: ", text, "")
@@ -131,6 +132,18 @@ def _contents(records: pa.Table, target: Target, read_file: FileReader | None) -
             note = RepairNote(ids[position].as_py(), Repair.BLANK_MESSAGE, detail)
             (guard_notes if by_guards else notes).setdefault(position, []).append(note)
     return _Contents(roles, text, turns, kept, why, notes, guard_notes, format_notes)
+
+
+def _are_blank(texts: pa.Array) -> pa.Array:
+    """Which texts are white space alone. Only those that begin with some are looked at further."""
+    doubtful = pc.is_in(pc.utf8_slice_codeunits(texts, 0, 1), value_set=_FIRST_OF_BLANK)
+    found = pc.equal(pc.utf8_trim(texts.filter(doubtful), characters=WHITE_SPACE), "")
+    return pc.replace_with_mask(pa.repeat(pa.scalar(False), len(texts)), doubtful, found)
+
+
+def _kept_of(column: pa.Array, kept: npt.NDArray[np.bool_]) -> pa.Array:
+    """The column without what is not kept: nearly always there is nothing, and no need to copy it."""
+    return column if kept.all() else column.filter(pa.array(kept))
 
 
 def _emptied_by_guards(text: pa.Array, blank: pa.Array, target: Target) -> npt.NDArray[np.bool_]:
@@ -197,15 +210,14 @@ def _rows(
     tally: Tally,
 ) -> pa.Table:
     with_row = kept > 0
-    mask = pa.array(contents.kept)
     offsets = pa.array(np.concatenate([[0], np.cumsum(kept[with_row])]).astype(np.int32))
-    sent = records["sent_ms"].combine_chunks().filter(mask)
+    sent = _kept_of(records["sent_ms"].combine_chunks(), contents.kept)
     firsts, lasts = _bounds(sent, offsets.to_numpy()[:-1])
     row_starts = starts[with_row]
     columns = [
         records["thread_id"].combine_chunks().take(pa.array(row_starts)),
-        pa.ListArray.from_arrays(offsets, _messages(contents, mask, fmt)),
-        pa.ListArray.from_arrays(offsets, records["id"].combine_chunks().filter(mask)),
+        pa.ListArray.from_arrays(offsets, _messages(contents, fmt)),
+        pa.ListArray.from_arrays(offsets, _kept_of(records["id"].combine_chunks(), contents.kept)),
         pa.ListArray.from_arrays(offsets, sent.cast(TIMESTAMP)),
         pa.array(kept[with_row].astype(np.int32)),
         firsts,
@@ -216,15 +228,14 @@ def _rows(
     return pa.Table.from_arrays(columns, schema=row_schema(fmt))
 
 
-def _messages(contents: _Contents, mask: pa.Array, fmt: Format) -> pa.Array:
+def _messages(contents: _Contents, fmt: Format) -> pa.Array:
+    parts = [_kept_of(column, contents.kept) for column in (contents.roles, contents.contents)]
     if fmt is Format.MESSAGES:
-        parts = [contents.roles.filter(mask), contents.contents.filter(mask)]
         return pa.StructArray.from_arrays(parts, fields=list(ROLE_AND_CONTENT))
     render, encode = RENDERERS[fmt], msgspec.json.Encoder().encode
     written: list[bytes] = []
     positions = np.flatnonzero(contents.kept).tolist()
-    texts = contents.contents.filter(mask).to_pylist()
-    roles = contents.roles.filter(mask).to_pylist()
+    roles, texts = (column.to_pylist() for column in parts)
     for position, role, text in zip(positions, roles, texts, strict=True):
         turn = contents.turns.get(position)
         written.append(encode(render(Turn(role, text) if turn is None else turn, [])))

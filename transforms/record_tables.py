@@ -108,10 +108,25 @@ def unpacked_tables(packed: Iterable[bytes], schema: pa.Schema) -> pa.Table:
 def in_total_order(table: pa.Table) -> pa.Table:
     """The records sorted by thread, then date (none counts as 0), then place."""
     table = table.combine_chunks()
-    keys = [_numbers(table[name]) for name in ("at", "file")]
-    keys.append(_numbers(pc.fill_null(table["sent_ms"], 0)))
-    keys.append(_ranks(table["thread_id"]))
-    return table.take(pa.array(np.lexsort(keys)))
+    file, at = _numbers(table["file"]), _numbers(table["at"])
+    dates = _numbers(pc.fill_null(table["sent_ms"], 0))
+    ranks = _ranks(table["thread_id"])
+    if not _are_in_archive_order(file, at):
+        return table.take(pa.array(np.lexsort((at, file, dates, ranks))))
+    # The sorts are stable: what is equal stays in archive order.
+    first = int(dates.min(initial=0))
+    span = int(dates.max(initial=0)) - first + 1
+    if (int(ranks.max(initial=0)) + 1) * span < _FAR:
+        return table.take(pa.array(np.argsort(ranks * span + (dates - first), kind="stable")))
+    return table.take(pa.array(np.lexsort((dates, ranks))))
+
+
+_FAR = 1 << 62
+
+
+def _are_in_archive_order(file: npt.NDArray[np.int64], at: npt.NDArray[np.int64]) -> bool:
+    behind = (file[1:] > file[:-1]) | ((file[1:] == file[:-1]) & (at[1:] > at[:-1]))
+    return bool(behind.all())
 
 
 def _numbers(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:

@@ -71,8 +71,11 @@ def _split(
 
 
 def _threads_with_versions(records: pa.Table) -> set[str]:
+    ids = records["id"]
+    if pc.count_distinct(ids).as_py() == len(ids) - ids.null_count:
+        return set()
     counted = (
-        records.filter(records["id"].is_valid())
+        records.filter(ids.is_valid())
         .select(["thread_id", "id"])
         .group_by(["thread_id", "id"])
         .aggregate([([], "count_all")])

@@ -75,12 +75,8 @@ def drawn(by_size: list[Point], by_thread: list[Point], path: Path) -> None:
     labels = ("messages in the archive", "messages in each thread (1,000,000 in all)")
     for axis, points, label in zip(axes, (by_size, by_thread), labels, strict=True):
         at = [one.at for one in points]
-        axis.plot(
-            at, [one.per_message[0] for one in points], "o-", color="tab:blue", label="wall, µs"
-        )
-        axis.plot(
-            at, [one.per_message[1] for one in points], "s--", color="tab:cyan", label="CPU, µs"
-        )
+        axis.plot(at, [one.per_message[0] for one in points], "o-", color="tab:blue", label="wall, µs")
+        axis.plot(at, [one.per_message[1] for one in points], "s--", color="tab:cyan", label="CPU, µs")
         axis.set(xscale="log", xlabel=label, ylabel="µs a message")
         axis.set_ylim(bottom=0)
         axis.grid(alpha=0.3)

@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
 _PAGE = os.sysconf("SC_PAGE_SIZE")
-_SAMPLE_SECONDS = 0.02
+# Looking takes time from who is looked at.
+_SAMPLE_SECONDS = 0.05
 
 
 class Figures(NamedTuple):

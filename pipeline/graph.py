@@ -29,7 +29,7 @@ def build(pipeline: beam.Pipeline, plan: Plan, progress: Progress) -> PCollectio
     """Adds the job to the pipeline; gives the committed manifest as its one element."""
     options, files = plan.options, plan.files
     archive = pipeline | "Read archive" >> ReadArchive(
-        plan.splits, options.source_kind, files.shards, progress
+        plan.splits, options.source_kind, files.shards, progress, plan.spill_folder
     )
     threads = archive[RECORDS] | "Group into threads" >> GroupIntoThreads(files.shards)
 

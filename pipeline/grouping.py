@@ -22,7 +22,7 @@ class GroupIntoThreads(beam.PTransform):  # type: ignore[misc]
         self._shards = shards
 
     def expand(self, records: PCollection) -> PCollection:
-        empty = packed_table(RECORDS.empty_table())
+        empty = packed_table(RECORDS.empty_table()).to_pybytes()
         seeds = records.pipeline | "Every shard" >> beam.Create(
             [(shard, empty) for shard in range(self._shards)], reshuffle=False
         )

@@ -34,6 +34,7 @@ class Plan(msgspec.Struct, frozen=True):
     targets: list[Target]
     hooks: HookSpec
     files: ShardFiles
+    spill_folder: str | None
 
     @property
     def total_bytes(self) -> int:
@@ -44,8 +45,11 @@ class Plan(msgspec.Struct, frozen=True):
         return Committing(self.files, self.inputs, self.targets, self.options.described())
 
 
-def planned(options: RunOptions) -> Plan:
-    """The plan for these options. Raises UsageError, or JobError where the output cannot be written."""
+def planned(options: RunOptions, *, in_process: bool) -> Plan:
+    """The plan for these options. Raises UsageError, or JobError where the output cannot be written.
+
+    In the process, records wait for their shard in files beside a local output, not in memory.
+    """
     inputs = matched_files(options.input)
     hooks = HookSpec(options.attachment_root, options.transform_message, options.on_unsupported_attachment)
     try:
@@ -55,7 +59,8 @@ def planned(options: RunOptions) -> Plan:
     shards = shards_for([(file.format, file.size) for file in inputs], options.num_shards)
     files = ShardFiles(options.output, uuid.uuid4().hex, shards)
     _check_output(options, inputs)
-    return Plan(options, inputs, splits_of(inputs), _targets(options, inputs), hooks, files)
+    spill_folder = files.temporary if in_process and "://" not in options.output else None
+    return Plan(options, inputs, splits_of(inputs), _targets(options, inputs), hooks, files, spill_folder)
 
 
 def _targets(options: RunOptions, inputs: Sequence[InputFile]) -> list[Target]:

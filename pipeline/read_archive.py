@@ -14,6 +14,8 @@ from apache_beam.pvalue import DoOutputsTuple, PBegin, TaggedOutput
 from pipeline.inputs import Split
 from pipeline.progress import Progress
 from pipeline.reading import Block, blocks_of_split
+from pipeline.writing import file_problem
+from schemas.errors import JobError
 from schemas.records import Rejected
 from transforms.ahead import in_order
 from transforms.decode import Source
@@ -22,6 +24,7 @@ from transforms.ledger import Tally, tally_reject
 from transforms.record_tables import by_shard, packed_table
 from transforms.rejects import packed_rejects
 from transforms.sharding import shard_of
+from transforms.spill import Packed, spilled
 
 RECORDS = "records"
 
@@ -33,13 +36,22 @@ _PACKING_THREADS = 1
 class ReadArchive(beam.PTransform):  # type: ignore[misc]
     """Reads splits into (shard, packed records); rejects and tallies on tags of their own.
 
+    With a folder to spill to, the records wait there, and what is given is where they are.
+
     What cannot be decoded ends as a reject with its place; nothing raises but the file system.
     """
 
-    def __init__(self, splits: Sequence[Split], source: Source, shards: int, progress: Progress) -> None:
+    def __init__(
+        self,
+        splits: Sequence[Split],
+        source: Source,
+        shards: int,
+        progress: Progress,
+        spill_folder: str | None,
+    ) -> None:
         super().__init__()
         self._splits = splits
-        self._read = _ReadSplit(source, shards, progress)
+        self._read = _ReadSplit(source, shards, progress, spill_folder)
 
     def expand(self, begin: PBegin) -> DoOutputsTuple:
         return (
@@ -53,10 +65,11 @@ class ReadArchive(beam.PTransform):  # type: ignore[misc]
 class _ReadSplit(beam.DoFn):  # type: ignore[misc]
     """Split -> (shard, packed records) …, tagged (shard, packed rejects) and tally"""
 
-    def __init__(self, source: Source, shards: int, progress: Progress) -> None:
+    def __init__(self, source: Source, shards: int, progress: Progress, spill_folder: str | None) -> None:
         self._source = source
         self._shards = shards
         self._progress = progress
+        self._spill_folder = spill_folder
 
     def process(self, split: Split) -> Iterator[Any]:
         tally: Tally = Counter()
@@ -86,10 +99,16 @@ class _ReadSplit(beam.DoFn):  # type: ignore[misc]
         if held:
             yield held
 
-    def _packed_records(self, tables: list[pa.Table]) -> list[tuple[int, bytes]]:
-        return [
+    def _packed_records(self, tables: list[pa.Table]) -> list[tuple[int, Packed]]:
+        parts = [
             (shard, packed_table(table)) for shard, table in by_shard(pa.concat_tables(tables), self._shards)
         ]
+        if self._spill_folder is None:
+            return [(shard, packed.to_pybytes()) for shard, packed in parts]
+        try:
+            return [*spilled(parts, self._spill_folder)]
+        except OSError as error:
+            raise JobError(f"cannot write to {self._spill_folder}: {file_problem(error)}") from error
 
     def _packed_rejects(self, path: str, rejects: list[Rejected]) -> Iterator[TaggedOutput]:
         of_shards: dict[int, list[Rejected]] = {}

@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace, rest: Sequence[str], own_options: Sequenc
     for name in (None, "apache_beam"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     FileSystems.set_options(pipeline_options)
-    plan = planned(options)
+    plan = planned(options, in_process=runs_in_process(pipeline_options))
     if runs_in_process(pipeline_options) and not arguments.in_memory_anyway:
         check_memory(plan.inputs, available_bytes())
     if leaves_at_once(arguments, pipeline_options):

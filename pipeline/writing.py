@@ -55,6 +55,11 @@ class ShardFiles(msgspec.Struct, frozen=True):
     run: str
     shards: int
 
+    @property
+    def temporary(self) -> str:
+        """The run's own folder, gone when the run has ended."""
+        return str(FileSystems.join(self.output, TEMPORARY, self.run))
+
     def name(self, folder: str, shard: int) -> str:
         """The final name of a shard's file, relative to the output."""
         return f"{folder}/part-{shard:05d}-of-{self.shards:05d}.parquet"
@@ -62,7 +67,7 @@ class ShardFiles(msgspec.Struct, frozen=True):
     def new_temporary(self, folder: str, shard: int) -> str:
         """A path that no other attempt at the same shard uses."""
         attempt = f"{folder}-{shard:05d}-{uuid.uuid4().hex}.parquet"
-        return str(FileSystems.join(self.output, TEMPORARY, self.run, attempt))
+        return str(FileSystems.join(self.temporary, attempt))
 
 
 class WriteRows(beam.PTransform):  # type: ignore[misc]

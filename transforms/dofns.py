@@ -10,12 +10,14 @@ import msgspec
 import pyarrow as pa
 
 from schemas.arrow import RECORDS
+from schemas.errors import JobError
 from transforms.attachments import RootedReader
 from transforms.convert import Hooks, Target
 from transforms.hooks import hook_function
 from transforms.record_tables import in_total_order, unpacked_tables
 from transforms.rejects import packed_rejects
 from transforms.shards import converted_shard
+from transforms.spill import Packed
 from transforms.threads import Duplicates
 
 REJECTS = "rejects"
@@ -46,9 +48,16 @@ class HookSpec(msgspec.Struct, frozen=True):
 class OrderShard(beam.DoFn):  # type: ignore[misc]
     """(shard, packed records) -> (shard, table of records in total order)"""
 
-    def process(self, element: tuple[int, Iterable[bytes]]) -> Iterator[tuple[int, pa.Table]]:
+    def process(self, element: tuple[int, Iterable[Packed]]) -> Iterator[tuple[int, pa.Table]]:
         shard, packed = element
-        yield shard, in_total_order(unpacked_tables(packed, RECORDS))
+        try:
+            records = unpacked_tables(packed, RECORDS)
+        except OSError as error:
+            raise JobError(
+                f"cannot read back {error.filename or 'what the run put aside'}: {error.strerror or error}: "
+                "does another run write to the same output?"
+            ) from error
+        yield shard, in_total_order(records)
 
 
 class ConvertShard(beam.DoFn):  # type: ignore[misc]

@@ -23,6 +23,7 @@ from schemas.records import (
     Record,
 )
 from transforms.sharding import shard_of
+from transforms.spill import Packed, buffer_of
 
 
 class _ChatExtras(msgspec.Struct, omit_defaults=True):
@@ -91,17 +92,17 @@ def by_shard(table: pa.Table, shards: int) -> list[tuple[int, pa.Table]]:
 _COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
-def packed_table(table: pa.Table) -> bytes:
+def packed_table(table: pa.Table) -> pa.Buffer:
     """A table as a compressed Arrow IPC stream of one batch."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema, options=_COMPRESSED) as writer:
         writer.write_table(table.combine_chunks())
-    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+    return sink.getvalue()
 
 
-def unpacked_tables(packed: Iterable[bytes], schema: pa.Schema) -> pa.Table:
-    """One table of all the streams; an empty one of that schema where there are none."""
-    tables = [pa.ipc.open_stream(stream).read_all() for stream in packed]
+def unpacked_tables(packed: Iterable[Packed], schema: pa.Schema) -> pa.Table:
+    """One table of all the streams; an empty one of that schema where there are none. Raises OSError."""
+    tables = [pa.ipc.open_stream(buffer_of(stream)).read_all() for stream in packed]
     return pa.concat_tables(tables) if tables else schema.empty_table()
 
 

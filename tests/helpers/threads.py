@@ -39,7 +39,7 @@ def decoded(records: Iterable[Any], source: Source = "auto") -> tuple[list[Recor
 
 def ordered_threads(records: list[Record], duplicates: Duplicates = "latest") -> list[Thread]:
     """The threads, by way of the tables that cross the shuffle."""
-    table = in_total_order(unpacked_tables([packed_table(records_table(records))], RECORDS))
+    table = in_total_order(unpacked_tables([packed_table(records_table(records)).to_pybytes()], RECORDS))
     return [thread_of_records(of_thread, duplicates) for of_thread in threads_of(table)]
 
 

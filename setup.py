@@ -57,7 +57,7 @@ setup(
     },
     entry_points={
         "console_scripts": [
-            "threadloom=pipeline.cli:command",
+            "threadloom=pipeline.__main__:command",
             "threadloom-worker=pipeline.sdk_worker:main",
         ]
     },

@@ -57,8 +57,9 @@ def of_threads(size: int) -> Path:
 
 def point(at: int, messages: int, archive: Path) -> Point:
     """The better of two runs of the job: what else the machine does only adds."""
+    (job,) = contestants.job_and_peers(archive, [])
     with tempfile.TemporaryDirectory(prefix="threadloom-benchmark-") as folder:
-        runs = [measured(contestants.job(archive, Path(folder) / str(run))) for run in range(2)]
+        runs = [measured(job.command(Path(folder) / str(run))) for run in range(2)]
     return Point(at, messages, min(runs, key=lambda one: one.wall))
 
 

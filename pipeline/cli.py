@@ -9,7 +9,6 @@ import os
 import sys
 from collections.abc import Sequence
 
-from pipeline.allocators import FAST, start_again_with
 from pipeline.arguments import expanded, parser, unknown_option
 from schemas.errors import JobError, UsageError
 
@@ -33,13 +32,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever read the report has seen enough of it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
-
-
-def command() -> int:
-    """The command as a process of its own: `main`, with the allocators set for a run."""
-    if sys.argv[1:2] == ["run"]:
-        start_again_with(FAST, sys.orig_argv[1:])
-    return main()
 
 
 def _command(arguments: Sequence[str]) -> int:
@@ -81,7 +73,3 @@ def _own_options(command: str) -> list[str]:
 def _say(message: object) -> None:
     line = " ".join(str(message).split())
     sys.stderr.write(f"threadloom: error: {line}\n")
-
-
-if __name__ == "__main__":
-    raise SystemExit(command())

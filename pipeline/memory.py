@@ -1,7 +1,9 @@
-"""Whether an archive fits the in-process runner, which keeps the whole shuffle in memory.
+"""Whether an archive fits the in-process runner, before it starts.
 
-The estimate is from measurements (benchmarks/README.md): a base for Beam and Arrow, and so many bytes
-for each byte of unpacked archive, the dearer vocabulary (AG-UI) counted.
+A thread is never split, and nothing is known yet of how large the largest is: so the estimate is for an
+archive that is mostly one thread. Measured (benchmarks/README.md): such a one takes 4 bytes of memory for
+each byte of unpacked Chat SDK archive and 8 of AG-UI; a usual one half a byte and 3, beside the base. With an
+output on an object store the whole shuffle is in memory as well.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from transforms.decoded_lines import DecodedBlock, decoded_lines
 from transforms.lines import Stretch, lines_of_stretch, stretches
 from transforms.record_tables import records_table
 
-BLOCK_BYTES = 4 << 20
+BLOCK_BYTES = 8 << 20
 # Decoding is most of reading, and nearly all of it is Arrow's, which needs no lock of Python's.
 DECODING_THREADS = 2
 _ROWS_A_BLOCK = 8192

@@ -30,6 +30,8 @@ from product import (
     write_lines,
 )
 
+from transforms.dofns import OrderShard
+
 ALL_INPUTS = [argument for pattern in FIVE for argument in ("--input", ARCHIVES / pattern)]
 
 
@@ -241,3 +243,29 @@ def test_options_from_a_file(tmp_path: Path) -> None:
     (row,) = rows(tmp_path / "out", "training")
     assert row["messages"] == [{"role": "user", "content": "[sam]: hello"}]
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["options"]["num_shards"] == 2
+
+
+def test_what_waits_for_its_shard_is_gone_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the process records wait in files below the output; a failed run takes them away as well."""
+    archive = write_lines(tmp_path / "a.jsonl", [chat(number) for number in range(50)])
+    waiting: list[int] = []
+    order = OrderShard.process
+
+    def seen(self: OrderShard, element: Any) -> Any:
+        waiting.append(len(list((tmp_path / "out").glob("_temporary/*/shuffle-*.arrow"))))
+        return order(self, element)
+
+    monkeypatch.setattr(OrderShard, "process", seen)
+    run(tmp_path / "out", "--input", archive, "--num_shards", "2")
+    assert waiting == [1, 1]
+    assert not (tmp_path / "out" / "_temporary").exists()
+
+    def taken_away(self: OrderShard, element: Any) -> Any:
+        shutil.rmtree(tmp_path / "out" / "_temporary")
+        return order(self, element)
+
+    monkeypatch.setattr(OrderShard, "process", taken_away)
+    said = refused(tmp_path / "out", "--input", archive, "--overwrite", code=1)
+    assert "cannot read back" in said
+    assert "another run" in said
+    assert not (tmp_path / "out" / "_temporary").exists()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -17,9 +18,10 @@ import pyarrow.compute as pc
 import pyarrow.json
 
 from schemas.arrow import RECORDS
-from schemas.records import Kind
+from schemas.records import Attachment, Kind, Link
 from transforms.dates import FIRST_MS
 from transforms.lines import Lines, Positions
+from transforms.record_tables import packed_extras
 
 # What is decoded; a value of another type makes the reader refuse the block. `messages` is a whole
 # history's: no Chat SDK message has it. Of attachments and links it only matters whether there are any.
@@ -70,7 +72,6 @@ def plain_messages(lines: Lines, file: int, *, chat_only: bool) -> PlainMessages
         user_name.is_valid(),
         pc.equal(sent.is_null(), sent_ms.is_null()),
         pc.equal(edited.is_null(), edited_ms.is_null()),
-        *(pc.fill_null(pc.equal(pc.list_value_length(column[name]), 0), True) for name in _LISTS),
     ]
     if not chat_only:
         conditions.append(pc.equal(column["_type"], "chat:Message"))
@@ -80,6 +81,7 @@ def plain_messages(lines: Lines, file: int, *, chat_only: bool) -> PlainMessages
     is_plain = np.array(pc.fill_null(plain, False).to_numpy(zero_copy_only=False))
     for token in _NO_JSON:
         is_plain[_lines_with(token, lines)] = False
+    bodies = _bodies(lines, np.flatnonzero(is_plain & _hold_extras(column)), is_plain)
     count = len(lines)
     arrays = [
         column["threadId"],
@@ -93,14 +95,47 @@ def plain_messages(lines: Lines, file: int, *, chat_only: bool) -> PlainMessages
         pc.fill_null(is_me, False),
         user_name,
         column["text"],
-        pa.nulls(count, pa.binary()),
+        bodies,
     ]
     # Not cast: a thread id that is null is not plain, and leaves the table with the filter.
     table = pa.Table.from_arrays(arrays, schema=RECORDS).filter(pa.array(is_plain))
     return PlainMessages(table, is_plain)
 
 
-_LISTS = ("attachments", "links")
+class _Extras(msgspec.Struct, gc=False):
+    """What few messages have, and no column holds: read from their lines once more."""
+
+    attachments: list[Attachment] | None = None
+    links: list[Link] | None = None
+
+
+_EXTRAS = msgspec.json.Decoder(_Extras)
+
+
+def _hold_extras(column: dict[str, pa.Array]) -> npt.NDArray[np.bool_]:
+    lengths = [pc.fill_null(pc.list_value_length(column[name]), 0) for name in ("attachments", "links")]
+    return np.asarray((lengths[0].to_numpy() > 0) | (lengths[1].to_numpy() > 0))
+
+
+def _bodies(lines: Lines, with_extras: Positions, is_plain: npt.NDArray[np.bool_]) -> pa.Array:
+    """The `body` of each line; a line whose extras are not what they should be is no longer plain."""
+    none = pa.nulls(len(lines), pa.binary())
+    if not len(with_extras):
+        return none
+    bodies: list[bytes | None] = []
+    for position, line in zip(with_extras.tolist(), lines.at(with_extras).data, strict=True):
+        try:
+            extras = _EXTRAS.decode(line)
+        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+            is_plain[position] = False
+            bodies.append(None)
+        else:
+            bodies.append(packed_extras(extras.attachments or [], extras.links or []))
+    mask = np.zeros(len(lines), np.bool_)
+    mask[with_extras] = True
+    return pc.replace_with_mask(none, pa.array(mask), pa.array(bodies, pa.binary()))
+
+
 # Arrow's reader takes these for numbers, where it does not read them; JSON has no such numbers.
 _NO_JSON = (b"NaN", b"Inf")
 

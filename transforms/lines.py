@@ -87,7 +87,7 @@ def stretches(blocks: Iterable[bytes], start: int, end: int | None, limit: int) 
         if end is not None and at >= end:
             return
         behind = block.rfind(b"\n") + 1
-        text = rest + block[: behind - 1] if behind else None
+        text = b"".join((rest, memoryview(block)[: behind - 1])) if behind else None
         rest = block[behind:] if behind else rest + block
         oversized = []
         if entering:

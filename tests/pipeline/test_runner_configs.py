@@ -100,6 +100,12 @@ def test_files_that_the_project_names_are_there() -> None:
                 assert (root / word[1:].rstrip(",.;:")).exists(), word
 
 
+def test_the_readme_has_a_row_for_each_target() -> None:
+    rows = [line.split("|") for line in (FOLDER.parent / "README.md").read_text().splitlines() if "|" in line]
+    named = {row[2].strip().split(",")[0].strip("` ") for row in rows if len(row) == 7}
+    assert {path.stem for path in FILES} <= named
+
+
 def test_an_unknown_key_is_refused(tmp_path: Path) -> None:
     options = tmp_path / "my.args"
     options.write_text("--runner=PortableRunner\n--job_endpont=localhost:8099\n")

@@ -7,7 +7,7 @@ import pyarrow as pa
 from schemas.formats import SCHEMA_VERSION, Format
 
 # One row a record. `body` is JSON: of a Chat SDK message only its attachments and links (null for
-# most), of an AG-UI record the message or the history.
+# most), of an AG-UI record the message, among whatever else its line held, or the history.
 RECORDS = pa.schema(
     [
         pa.field("thread_id", pa.string(), nullable=False),

@@ -33,6 +33,7 @@ from transforms.tool_calls import is_well_formed_call
 
 _DECODER = msgspec.json.Decoder(WireRecord)
 _NO_METADATA = WireMetadata()
+_SHORT_LINE = 2048
 
 
 class DecodedBlock(NamedTuple):
@@ -93,7 +94,7 @@ def _typed(
     tables: list[pa.Table] = []
     for chosen, make in ((plain.chat, _chat_columns), (plain.agui, _agui_columns)):
         if chosen:
-            table, odd = _table(wires, offsets, chosen, file, make)
+            table, odd = _table(wires, data, offsets, chosen, file, make)
             tables.append(table)
             others += odd
     return tables, others
@@ -152,17 +153,18 @@ def _are_calls(calls: Any) -> bool:
 
 
 # The values of each message that its own vocabulary fills: dates, and the last columns of RECORDS.
-_Columns = Callable[[list[Any]], tuple[list[Any], list[Any], list[pa.Array]]]
+_Columns = Callable[[list[Any], list[bytes]], tuple[list[Any], list[Any], list[pa.Array]]]
 
 
 def _table(
-    wires: list[Any], offsets: list[int], chosen: list[int], file: int, make: _Columns
+    wires: list[Any], data: list[bytes], offsets: list[int], chosen: list[int], file: int, make: _Columns
 ) -> tuple[pa.Table, list[int]]:
     """The chosen records as a table, and the positions of those left out for a date that is not plain."""
     if len(chosen) < len(wires):
-        wires, offsets = [wires[at] for at in chosen], [offsets[at] for at in chosen]
+        wires, data = [wires[at] for at in chosen], [data[at] for at in chosen]
+        offsets = [offsets[at] for at in chosen]
     count = len(wires)
-    sent, edited, columns = make(wires)
+    sent, edited, columns = make(wires, data)
     sent_ms, edited_ms = plain_dates(_texts(sent)), plain_dates(_texts(edited))
     kind = Kind.CHAT if make is _chat_columns else Kind.AGUI
     arrays = [
@@ -183,7 +185,7 @@ def _table(
     return table, [chosen[at] for at in sorted(odd)]
 
 
-def _chat_columns(wires: list[Any]) -> tuple[list[Any], list[Any], list[pa.Array]]:
+def _chat_columns(wires: list[Any], _data: list[bytes]) -> tuple[list[Any], list[Any], list[pa.Array]]:
     metadata = [wire.metadata or _NO_METADATA for wire in wires]
     authors: list[Any] = [wire.author for wire in wires]
     columns = [
@@ -195,15 +197,20 @@ def _chat_columns(wires: list[Any]) -> tuple[list[Any], list[Any], list[pa.Array
     return [one.date_sent for one in metadata], [one.edited_at for one in metadata], columns
 
 
-def _agui_columns(wires: list[Any]) -> tuple[list[Any], list[Any], list[pa.Array]]:
+def _agui_columns(wires: list[Any], data: list[bytes]) -> tuple[list[Any], list[Any], list[pa.Array]]:
     count = len(wires)
     columns = [
         pa.nulls(count, pa.bool_()),
         pa.nulls(count, pa.string()),
         pa.nulls(count, pa.string()),
-        pa.array([packed_agui(agui_message(wire, None)) for wire in wires], pa.binary()),
+        pa.array(map(_agui_body, wires, data), pa.binary()),
     ]
     return [wire.date_sent for wire in wires], [None] * count, columns
+
+
+def _agui_body(wire: WireRecord, line: bytes) -> bytes:
+    """The line as it stands: what reads it takes what it needs. Without the rest where that may be long."""
+    return line if len(line) <= _SHORT_LINE else packed_agui(agui_message(wire, None))
 
 
 def _is_me(author: WireAuthor) -> bool:

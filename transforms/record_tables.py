@@ -33,9 +33,21 @@ class _ChatExtras(msgspec.Struct, omit_defaults=True):
     links: list[Link] = []
 
 
+class _AguiBody(msgspec.Struct, gc=False, rename="camel"):
+    """What is read of a single AG-UI message: of its line, or of what `packed_agui` made of it."""
+
+    role: Any = None
+    id: Any = None
+    content: Any = None
+    tool_calls: Any = None
+    tool_call_id: Any = None
+    name: Any = None
+    error: Any = None
+
+
 _KINDS = tuple(Kind)
 _EXTRAS = msgspec.json.Decoder(_ChatExtras)
-_AGUI = msgspec.json.Decoder(AguiMessage)
+_AGUI = msgspec.json.Decoder(_AguiBody)
 _HISTORY = msgspec.json.Decoder(History)
 
 
@@ -208,9 +220,17 @@ def _joined_body(
     packed = body[-1]
     if kind == Kind.HISTORY:
         return _HISTORY.decode(packed)
-    message = _AGUI.decode(packed)
-    message.sent_ms = sent_ms
-    return message
+    read = _AGUI.decode(packed)
+    return AguiMessage(
+        read.role,
+        read.id,
+        read.content,
+        read.tool_calls,
+        read.tool_call_id,
+        read.name,
+        read.error,
+        sent_ms,
+    )
 
 
 def _chat_message(message_id: str | None, sent_ms: int | None, body: list[Any]) -> ChatMessage:

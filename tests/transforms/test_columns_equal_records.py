@@ -204,6 +204,29 @@ NASTY = {
 }
 
 
+def agui(**fields: Any) -> bytes:
+    return json.dumps({"threadId": "t", "id": "1", "role": "user", "content": "x", **fields}).encode()
+
+
+CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+NASTY |= {
+    "AG-UI": agui(dateSent="2024-01-15T10:00:00.000Z"),
+    "AG-UI, our own words": agui(malformed=True, sentMs=5, sent_ms=6, tool_calls=[1], toolCallID="x"),
+    "AG-UI, our own words escaped": agui().replace(b'"id"', b'"\\u006dalformed":true,"id"'),
+    "AG-UI, a key twice": agui().replace(b'"content"', b'"content":5,"content"'),
+    "AG-UI, nothing but a role": b'{"threadId":"t","role":"user"}',
+    "AG-UI, all null": agui(id=None, role=None, content=None, toolCalls=None, name=None, error=None),
+    "AG-UI, calls": agui(role="assistant", content=None, toolCalls=[CALL], extra={"a": [1]}),
+    "AG-UI, a result": agui(role="tool", toolCallId="c1", error="e", name="n"),
+    "AG-UI, parts": agui(content=[{"type": "text", "text": "ü\u0000"}]),
+    "AG-UI, numbers": agui(content=[1.5e300, -0.0, 2**63, -(2**63), 2**70]),
+    "AG-UI, long": agui(content="y" * 3000, rawEvent=["z"] * 2000),
+    "AG-UI, escaped surrogates": agui(content="😀").replace(b'"user"', b'"us\\u0065r"'),
+    "AG-UI, half a pair": agui().replace(b'"x"', b'"\\ud83d"'),
+    "a history": b'{"threadId":"t","messages":[{"role":"user","content":"x"},{"role":1},5]}',
+}
+
+
 @pytest.mark.parametrize("source", ["auto", "chat-sdk", "ag-ui"])
 @pytest.mark.parametrize("name", NASTY)
 def test_nasty_lines_decode_to_the_same_records(name: str, source: Source) -> None:

@@ -89,8 +89,10 @@ class TestTheSameBytes:
             *self.arguments(made_archive),
             "--direct_running_mode=multi_processing",
             "--direct_num_workers=2",
+            "--quiet",
         )
         assert done.returncode == 0, done.stderr
+        assert done.stderr == ""
         assert hashes(tmp_path / "out") == expected
 
     def test_splits_of_another_size(

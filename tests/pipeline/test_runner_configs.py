@@ -34,9 +34,10 @@ def test_every_option_is_known(path: Path) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_it_says_what_it_is_for(path: Path) -> None:
-    comments = [line for line in path.read_text().splitlines() if line.startswith("#")]
-    for said in ("When to use it: ", "What must run first: ", "What was tested: "):
-        assert sum(said in line for line in comments) == 1
+    first = path.read_text().splitlines()[:3]
+    said = ("# When to use it: ", "# What must run first: ", "# What was tested: ")
+    assert [line[: len(start)] for line, start in zip(first, said, strict=True)] == list(said)
+    assert all(len(line) > len(start) + 5 for line, start in zip(first, said, strict=True))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)

@@ -200,6 +200,10 @@ NASTY = {
     "messages null": line(messages=None),
     "a role as well": line(role="user", content=[1], toolCalls="x"),
     "nested deep": line(raw=json.loads("[" * 399 + "]" * 399)),
+    "brackets in a long text": line(text="[" * 900),
+    "nested to the limit": b'{"raw":' + b"[" * 399 + b" " * 900 + b"]" * 399 + b"," + line()[1:],
+    "nested one too deep": b'{"raw":' + b"[" * 400 + b" " * 900 + b"]" * 400 + b"," + line()[1:],
+    "nested too deep by braces": b'{"raw":' + b'{"a":' * 450 + b"1" + b"}" * 450 + b"," + line()[1:],
     "nested too deep": b'{"raw":' + b"[" * 500 + b"]" * 500 + b"," + line()[1:],
 }
 

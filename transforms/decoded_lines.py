@@ -34,6 +34,7 @@ from transforms.tool_calls import is_well_formed_call
 _DECODER = msgspec.json.Decoder(WireRecord)
 _NO_METADATA = WireMetadata()
 _SHORT_LINE = 2048
+_FIRST_LINES = 8
 
 
 class DecodedBlock(NamedTuple):
@@ -49,9 +50,8 @@ def decoded_lines(lines: Lines, file: int, source: Source) -> DecodedBlock:
     tables: list[pa.Table] = []
     if _may_be_plain(lines, source):
         read = plain_messages(lines, file, chat_only=source == "chat-sdk")
-        if read is not None:
-            tables.append(read.table)
-            lines = lines.at(np.flatnonzero(~read.is_plain))
+        tables.append(read.table)
+        lines = lines.at(np.flatnonzero(~read.is_plain))
     data, offsets = lines.data, lines.offsets.tolist()
     typed_tables, others = _typed(data, offsets, file, source)
     records: list[Record] = []
@@ -65,11 +65,11 @@ def decoded_lines(lines: Lines, file: int, source: Source) -> DecodedBlock:
 
 
 def _may_be_plain(lines: Lines, source: Source) -> bool:
-    """Whether Arrow's reader is worth a try: the first line is a Chat SDK message, and none is too deep."""
+    """Whether Arrow's reader is worth a try: a Chat SDK message is among the first, and none is too deep."""
     if source == "ag-ui" or not len(lines):
         return False
-    first = _wire_or_none(lines.text[lines.starts[0] : lines.ends[0]])
-    if first is None or not _is_plain_chat(first, source == "chat-sdk"):
+    first = map(_wire_or_none, lines.at(np.arange(min(_FIRST_LINES, len(lines)))).data)
+    if not any(wire is not None and _is_plain_chat(wire, source == "chat-sdk") for wire in first):
         return False
     long = np.flatnonzero(lines.ends - lines.starts > 2 * DEPTH_LIMIT)
     return not any(map(is_too_deep, lines.at(long).data))

@@ -1,9 +1,8 @@
 """Lines of plain Chat SDK messages straight into columns, without a Python object a message.
 
 Arrow's JSON reader takes a whole block at once. It is trusted with a block only where it must give what
-the typed decoder of `decode` gives, which is the one definition of right: on any doubt the answer is
-None, or the line is not among the plain ones, and the caller takes the other way. A property test holds
-the two equal.
+the typed decoder of `decode` gives, which is the one definition of right: a line that leaves any doubt is not
+among the plain ones, and the caller takes the other way. A property test holds the two equal.
 """
 
 from __future__ import annotations
@@ -41,6 +40,8 @@ _FIELDS = pa.schema(
 _PARSE = pyarrow.json.ParseOptions(explicit_schema=_FIELDS, unexpected_field_behavior="ignore")
 _OPENS, _CLOSES, _RETURN = b"{}\r"
 _PLAIN_DATE = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$"
+# So few are decoded one by one rather than halved again.
+_FEW_LINES = 512
 _NO_TEXT = pa.scalar(None, pa.string())
 _NO_MS = pa.scalar(None, pa.int64())
 
@@ -52,14 +53,26 @@ class PlainMessages(NamedTuple):
     is_plain: npt.NDArray[np.bool_]
 
 
-def plain_messages(lines: Lines, file: int, *, chat_only: bool) -> PlainMessages | None:
-    """The plain Chat SDK messages among the lines; None where Arrow's reader cannot be trusted with them.
+def plain_messages(lines: Lines, file: int, *, chat_only: bool) -> PlainMessages:
+    """The plain Chat SDK messages among the lines, as far as Arrow's reader can be trusted with them.
 
+    A line that it refuses takes few others with it: the rest is read in halves, and halves of those.
     `chat_only` takes records without a `_type` for Chat SDK messages too (`--source chat-sdk`).
     """
     read = _read(lines)
-    if read is None:
-        return None
+    if read is not None:
+        return _plain_rows(read, lines, file, chat_only=chat_only)
+    if len(lines) < _FEW_LINES:
+        return PlainMessages(RECORDS.empty_table(), np.zeros(len(lines), np.bool_))
+    halves = [
+        plain_messages(lines.at(half), file, chat_only=chat_only)
+        for half in np.array_split(np.arange(len(lines)), 2)
+    ]
+    tables, which = zip(*halves, strict=True)
+    return PlainMessages(pa.concat_tables(tables), np.concatenate(which))
+
+
+def _plain_rows(read: pa.Table, lines: Lines, file: int, *, chat_only: bool) -> PlainMessages:
     column = {name: read[name].combine_chunks() for name in _FIELDS.names}
     author, metadata = column["author"], column["metadata"]
     is_me, user_name = author.flatten()
@@ -169,7 +182,8 @@ def _is_object_a_line(lines: Lines) -> bool:
 
 def _lines_with(token: bytes, lines: Lines) -> Positions:
     """The lines that hold these three bytes."""
-    octets = np.frombuffer(lines.text, np.uint8)
+    begin = int(lines.starts[0])
+    octets = np.frombuffer(lines.text, np.uint8)[begin : int(lines.ends[-1])]
     pair = int.from_bytes(token[:2], "little")
     found = []
     for first in (0, 1):
@@ -182,7 +196,7 @@ def _lines_with(token: bytes, lines: Lines) -> Positions:
     places = np.concatenate(found)
     places = places[places + 2 < len(octets)]
     places = places[octets[places + 2] == token[2]]
-    return np.asarray(np.clip(np.searchsorted(lines.ends, places), 0, len(lines) - 1), np.int64)
+    return np.asarray(np.clip(np.searchsorted(lines.ends, places + begin), 0, len(lines) - 1), np.int64)
 
 
 def _is_utf8(text: pa.Buffer) -> bool:

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -258,8 +259,23 @@ def test_an_object_over_several_lines_is_not_one_record() -> None:
 def test_plain_lines_take_the_fast_way() -> None:
     plain = [line(id="a"), line(id="b", text="ü"), line(links=[{"url": "u"}]), line(links=[{"title": "t"}])]
     read = plain_messages(lines_of(plain, [0, 1, 2, 3]), 3, chat_only=False)
-    assert read is not None
     assert read.is_plain.tolist() == [True, True, True, False]
+
+
+@pytest.mark.parametrize("name", ["text a list", "an array", "two objects", "not UTF-8", "NaN"])
+def test_a_line_that_is_refused_takes_few_others_with_it(name: str) -> None:
+    count, bad = 5_000, 3_333
+    lines = [NASTY[name] if number == bad else line(id=str(number)) for number in range(count)]
+    offsets = [number * 1000 for number in range(count)]
+    read = plain_messages(lines_of(lines, offsets), 3, chat_only=False)
+    assert not read.is_plain[bad]
+    assert read.is_plain.sum() > count - 512
+    assert read.table["id"].to_pylist() == [str(number) for number in np.flatnonzero(read.is_plain)]
+    assert read.table["at"].to_pylist() == (np.flatnonzero(read.is_plain) * 1000).tolist()
+    block = decoded_lines(lines_of(lines, offsets), 3, "auto")
+    good, rejects = one_by_one(lines)
+    assert sorted(records_of(block.table), key=lambda record: record.place) == good
+    assert block.rejects == rejects
 
 
 def by_threads(table: Any, to: Target) -> ShardOutput:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import grpc
 from apache_beam.portability.api import (
@@ -24,14 +24,13 @@ from google.protobuf import json_format, text_format
 from pipeline.allocators import LEAN, start_again_with
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main() -> None:
     """Works until the runner has no more to do. Raises grpc.RpcError where the runner is gone."""
-    given = sys.argv[1:] if arguments is None else arguments
-    start_again_with(LEAN, ["-m", "pipeline.sdk_worker", *given])
+    start_again_with(LEAN, sys.orig_argv[1:])
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--id", required=True, help="the worker's name")
     parser.add_argument("--provision_endpoint", required=True, help="where the runner says all else")
-    known, _rest = parser.parse_known_args(given)
+    known, _rest = parser.parse_known_args(sys.argv[1:])
     os.environ.update(worker_environment(known.id, _provision(known.id, known.provision_endpoint)))
     sdk_worker_main.main([])
 

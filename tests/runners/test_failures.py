@@ -84,9 +84,9 @@ def lose_both_task_managers(cluster: Flink) -> None:
 
 
 def lose_the_sdk_workers(cluster: Flink) -> None:
-    workers = cluster.sdk_workers()
-    assert workers
-    for worker in workers:
+    # Where nothing is read yet they are only being started.
+    cluster.wait(lambda: bool(cluster.sdk_workers()), "an SDK worker")
+    for worker in cluster.sdk_workers():
         os.kill(worker, signal.SIGKILL)
 
 

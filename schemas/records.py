@@ -94,8 +94,8 @@ class ChatMessage(msgspec.Struct, gc=False):
     links: list[Link] = []
 
 
-class AguiMessage(msgspec.Struct, gc=False, rename="camel", omit_defaults=True):
-    """An AG-UI message as it stands: values of any type, because the guards must see what was sent."""
+class AguiBody(msgspec.Struct, gc=False, rename="camel", omit_defaults=True):
+    """What is read of an AG-UI message: values of any type, because the guards must see what was sent."""
 
     role: Any = None
     id: Any = None
@@ -104,6 +104,11 @@ class AguiMessage(msgspec.Struct, gc=False, rename="camel", omit_defaults=True):
     tool_call_id: Any = None
     name: Any = None
     error: Any = None
+
+
+class AguiMessage(AguiBody, gc=False, rename="camel", omit_defaults=True):
+    """An AG-UI message with what the job knows of it."""
+
     sent_ms: int | None = None
     malformed: bool = False
 

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from schemas.arrow import RECORDS
 from schemas.records import (
+    AguiBody,
     AguiMessage,
     Attachment,
     ChatMessage,
@@ -33,21 +34,9 @@ class _ChatExtras(msgspec.Struct, omit_defaults=True):
     links: list[Link] = []
 
 
-class _AguiBody(msgspec.Struct, gc=False, rename="camel"):
-    """What is read of a single AG-UI message: of its line, or of what `packed_agui` made of it."""
-
-    role: Any = None
-    id: Any = None
-    content: Any = None
-    tool_calls: Any = None
-    tool_call_id: Any = None
-    name: Any = None
-    error: Any = None
-
-
 _KINDS = tuple(Kind)
 _EXTRAS = msgspec.json.Decoder(_ChatExtras)
-_AGUI = msgspec.json.Decoder(_AguiBody)
+_AGUI = msgspec.json.Decoder(AguiBody)
 _HISTORY = msgspec.json.Decoder(History)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from pipeline.allocators import FAST, start_again_with
@@ -10,10 +11,15 @@ from pipeline.allocators import FAST, start_again_with
 def command() -> int:
     """The command's exit code; see `pipeline.cli.main`."""
     if sys.argv[1:2] == ["run"]:
-        start_again_with(FAST, sys.orig_argv[1:])
+        start_again_with(FAST)
     from pipeline.cli import main  # not before: all that is imported by then is imported twice
 
-    return main()
+    code = main()
+    if code > 128:
+        # Stopped in the middle of the runner's work: its own threads may never notice.
+        sys.stderr.flush()
+        os._exit(code)
+    return code
 
 
 if __name__ == "__main__":

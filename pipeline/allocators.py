@@ -5,9 +5,10 @@ Where measured: benchmarks/README.md. On other platforms the variables mean noth
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 # The run's own process moves large blocks all the time, and here a page that is touched for the first time
 # costs as much as copying it: so pages are huge, what is freed is kept for the next block, and Arrow, Python
@@ -35,11 +36,17 @@ LEAN = {
 }
 
 
-def start_again_with(settings: Mapping[str, str], command: Sequence[str]) -> None:
-    """Replaces this process by the command, under these settings; returns where they hold already.
+_COMMANDS = ("threadloom", "threadloom-worker", "__main__.py")
 
-    What the user has set stays as it is.
+
+def start_again_with(settings: Mapping[str, str]) -> None:
+    """Replaces this process by the same command under these settings; returns where that is not to be.
+
+    So it is where they hold already (what the user has set stays as it is), where this is not a command of
+    ours but a program that calls us, which would begin a second time, and where it cannot be done.
     """
     missing = {name: value for name, value in settings.items() if name not in os.environ}
-    if missing and sys.platform == "linux":
-        os.execve(sys.executable, [sys.executable, *command], {**os.environ, **missing})
+    if not missing or sys.platform != "linux" or os.path.basename(sys.argv[0]) not in _COMMANDS:
+        return
+    with contextlib.suppress(OSError, ValueError):
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, **missing})

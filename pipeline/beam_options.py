@@ -36,10 +36,6 @@ def beam_options(arguments: Sequence[str], own: Iterable[str]) -> PipelineOption
         )
     # DirectRunner, and no runner named, would first try to download another one.
     chosen = [] if known.runner not in (None, "DirectRunner") else [f"--runner={IN_PROCESS}"]
-    in_process = known.runner in (None, "DirectRunner", IN_PROCESS)
-    if in_process and known.default_sdk_harness_log_level is None:
-        # Workers beside this process would tell their life to the terminal.
-        chosen.append("--default_sdk_harness_log_level=ERROR")
     # A service runner would pickle `__main__` by default: there is nothing in it.
     return PipelineOptions([*arguments, *chosen, "--no_save_main_session"])
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gc
 import logging
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 
 from pipeline.arguments import expanded, parser, unknown_option
 from schemas.errors import JobError, UsageError
@@ -25,9 +28,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except JobError as error:
         _say(error)
         return FAILED
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stopped:
         _say("stopped; nothing was committed")
-        return 130
+        return 128 + (stopped.args[0] if stopped.args else signal.SIGINT)
     except BrokenPipeError:
         # Whoever read the report has seen enough of it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -43,9 +46,9 @@ def _command(arguments: Sequence[str]) -> int:
         from pipeline.checking import check  # Arrow takes a while to import: not for --help
 
         return check(known)
-    # A hook is found where the command is run, also when it was not started by `python -m`.
+    # A hook is found where the command is run, behind all that is installed.
     if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
+        sys.path.append(os.getcwd())
     # Beam and its clients log on import and while they run; what matters to a user is raised.
     logging.basicConfig(level=logging.ERROR, format="%(name)s: %(message)s")
     return _run(known, rest)
@@ -61,7 +64,26 @@ def _run(known: argparse.Namespace, rest: Sequence[str]) -> int:
     finally:
         gc.freeze()
         gc.enable()
-    return run(known, rest, _own_options("run"))
+    with _stopped_cleanly():
+        return run(known, rest, _own_options("run"))
+
+
+@contextlib.contextmanager
+def _stopped_cleanly() -> Iterator[None]:
+    """Who ends a run politely gets what Ctrl-C does: the run's files are taken away first."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, _frame: object) -> None:
+        raise KeyboardInterrupt(number)
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _own_options(command: str) -> list[str]:

@@ -104,6 +104,8 @@ def commit(files: ShardFiles, receipts: Sequence[Receipt], content: Mapping[str,
 
 def _publish(files: ShardFiles, receipts: Sequence[Receipt], content: Mapping[str, Any]) -> None:
     output = files.output
+    for receipt in receipts:
+        _check_present(receipt, output)
     _delete_present([FileSystems.join(output, SUCCESS)])
     for folder in FOLDERS:
         _make_folder(FileSystems.join(output, folder))
@@ -143,6 +145,16 @@ def read_bytes(path: str) -> bytes:
     """A whole file of any file system that Beam knows."""
     with FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
         return bytes(stream.read())
+
+
+def _check_present(receipt: Receipt, output: str) -> None:
+    """Raises JobError unless the file waits, or an earlier attempt at this commit has moved it already."""
+    if FileSystems.exists(receipt.temporary):
+        return
+    final = FileSystems.join(output, *receipt.name.split("/"))
+    if FileSystems.exists(final) and hashlib.sha256(read_bytes(final)).hexdigest() == receipt.sha256:
+        return
+    raise JobError(f"{receipt.temporary} is gone: does another run write to the same output?")
 
 
 def _move(temporary: str, final: str) -> None:

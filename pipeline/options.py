@@ -61,6 +61,8 @@ class RunOptions(msgspec.Struct, frozen=True):
             raise UsageError("--input is needed: one or more patterns of archive files")
         if not self.output:
             raise UsageError("--output is needed: the folder to write to")
+        if set(self.output) & set("*?["):
+            raise UsageError(f"--output {self.output!r} is one folder: it cannot hold *, ? or [")
         _one_of("dataset", self.dataset, ("training", "replay", "both"))
         _one_of("source", self.source, get_args(Source))
         _one_of("guards", self.guards, tuple(Guards))

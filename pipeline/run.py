@@ -25,6 +25,7 @@ from pipeline.options import RunOptions, parsed_limit
 from pipeline.plan import Plan, planned
 from pipeline.progress import Progress, ProgressLine
 from pipeline.summary import rejected_records, summary
+from pipeline.writing import ShardFiles
 from schemas.errors import JobError, UsageError
 
 DONE, TOO_MANY_REJECTED = 0, 3
@@ -45,22 +46,18 @@ def run(arguments: argparse.Namespace, rest: Sequence[str], own_options: Sequenc
         logging.getLogger(name).setLevel(logging.CRITICAL)
     FileSystems.set_options(pipeline_options)
     plan = planned(options, in_process=runs_in_process(pipeline_options))
-    if runs_in_process(pipeline_options) and not arguments.in_memory_anyway:
-        check_memory(plan.inputs, available_bytes())
-    if leaves_at_once(arguments, pipeline_options):
-        job = started_job(plan, pipeline_options, Progress())
-        if not arguments.quiet:
-            sys.stderr.write(
-                f"threadloom: started{_named(job)}; done when {options.output}/{SUCCESS} is there\n"
-            )
-        return DONE
-    with _progress(plan, pipeline_options, quiet=arguments.quiet) as progress:
-        try:
+    with _discarded_on_failure(plan.files):
+        if runs_in_process(pipeline_options) and not arguments.in_memory_anyway:
+            check_memory(plan.inputs, available_bytes())
+        if leaves_at_once(arguments, pipeline_options):
+            job = started_job(plan, pipeline_options, Progress())
+            if not arguments.quiet:
+                sys.stderr.write(
+                    f"threadloom: started{_named(job)}; done when {_success(options)} is there\n"
+                )
+            return DONE
+        with _progress(plan, pipeline_options, quiet=arguments.quiet) as progress:
             execute(plan, pipeline_options, progress)
-        except BaseException:
-            with contextlib.suppress(Exception):
-                discard(plan.files)
-            raise
     manifest = committed_manifest(options.output)
     if not arguments.quiet:
         sys.stderr.write(summary(manifest, options.output, time.monotonic() - started) + "\n")
@@ -73,6 +70,20 @@ def run(arguments: argparse.Namespace, rest: Sequence[str], own_options: Sequenc
         )
         return TOO_MANY_REJECTED
     return DONE
+
+
+@contextlib.contextmanager
+def _discarded_on_failure(files: ShardFiles) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(Exception):
+            discard(files)
+        raise
+
+
+def _success(options: RunOptions) -> str:
+    return str(FileSystems.join(options.output, SUCCESS))
 
 
 def run_options(arguments: argparse.Namespace) -> RunOptions:
@@ -111,7 +122,17 @@ def started_job(plan: Plan, options: PipelineOptions, progress: Progress) -> Pip
         build(pipeline, plan, progress)
         return pipeline.run()
     except Exception as error:  # runners raise whatever the failure was, wrapped in their own way
-        raise JobError(readable(error)) from error
+        raise _own_error(error) from error
+
+
+def _own_error(error: Exception) -> BaseException:
+    """What a runner's error is to us: a job that failed, or one that was stopped."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, KeyboardInterrupt):
+            return cause
+        cause = cause.__cause__ or cause.__context__
+    return JobError(readable(error))
 
 
 def execute(plan: Plan, options: PipelineOptions, progress: Progress) -> None:
@@ -124,7 +145,7 @@ def execute(plan: Plan, options: PipelineOptions, progress: Progress) -> None:
         with contextlib.suppress(Exception):
             result.cancel()
         if isinstance(error, Exception):
-            raise JobError(readable(error)) from error
+            raise _own_error(error) from error
         raise
     if str(state) not in ("DONE", "None"):
         raise JobError(f"the runner ended the job as {state}")

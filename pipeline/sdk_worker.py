@@ -26,7 +26,7 @@ from pipeline.allocators import LEAN, start_again_with
 
 def main() -> None:
     """Works until the runner has no more to do. Raises grpc.RpcError where the runner is gone."""
-    start_again_with(LEAN, sys.orig_argv[1:])
+    start_again_with(LEAN)
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--id", required=True, help="the worker's name")
     parser.add_argument("--provision_endpoint", required=True, help="where the runner says all else")

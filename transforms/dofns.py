@@ -52,11 +52,9 @@ class OrderShard(beam.DoFn):  # type: ignore[misc]
         shard, packed = element
         try:
             records = unpacked_tables(packed, RECORDS)
-        except OSError as error:
-            raise JobError(
-                f"cannot read back {error.filename or 'what the run put aside'}: {error.strerror or error}: "
-                "does another run write to the same output?"
-            ) from error
+        except (OSError, pa.ArrowInvalid) as error:
+            hint = "does another run write to the same output?"
+            raise JobError(f"cannot read back what the run put aside: {error}: {hint}") from error
         yield shard, in_total_order(records)
 
 

@@ -7,6 +7,7 @@ among the plain ones, and the caller takes the other way. A property test holds 
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 import msgspec
@@ -94,6 +95,7 @@ def _plain_rows(read: pa.Table, lines: Lines, file: int, *, chat_only: bool) -> 
     is_plain = np.array(pc.fill_null(plain, False).to_numpy(zero_copy_only=False))
     for token in _NO_JSON:
         is_plain[_lines_with(token, lines)] = False
+    is_plain[_with_long_numbers(lines)] = False
     bodies = _bodies(lines, np.flatnonzero(is_plain & _hold_extras(column)), is_plain)
     count = len(lines)
     arrays = [
@@ -151,11 +153,13 @@ def _bodies(lines: Lines, with_extras: Positions, is_plain: npt.NDArray[np.bool_
 
 # Arrow's reader takes these for numbers, where it does not read them; JSON has no such numbers.
 _NO_JSON = (b"NaN", b"Inf")
+_SAMPLED = 1024
+_LONG_NUMBER = re.compile(rb"\d{4300}")
 
 
 def _read(lines: Lines) -> pa.Table | None:
     """The lines as rows, one each; None where there may be more or fewer, or other values than ours."""
-    if not _is_object_a_line(lines):
+    if not _is_object_a_line(lines) or not _are_neighbours(lines):
         return None
     text = pa.py_buffer(lines.text)[int(lines.starts[0]) : int(lines.ends[-1])]
     if not _is_utf8(text):
@@ -178,6 +182,25 @@ def _is_object_a_line(lines: Lines) -> bool:
     last = lines.ends - 1
     last = last - (octets[last] == _RETURN)
     return bool((octets[lines.starts] == _OPENS).all() and (octets[last] == _CLOSES).all())
+
+
+def _are_neighbours(lines: Lines) -> bool:
+    """Whether nothing but blanks is between the lines: what was left out there would be read as well."""
+    apart = np.flatnonzero(lines.starts[1:] - lines.ends[:-1] > 1)
+    gaps = zip(lines.ends[apart].tolist(), lines.starts[apart + 1].tolist(), strict=True)
+    return all(lines.text[end:start].isspace() for end, start in gaps)
+
+
+def _with_long_numbers(lines: Lines) -> list[int]:
+    """The lines with so many digits in a row that Python refuses the number, where Arrow does not read it."""
+    begin = int(lines.starts[0])
+    octets = np.frombuffer(lines.text, np.uint8)[begin : int(lines.ends[-1])]
+    # Of so long a row at least two of these samples are digits, one behind the other.
+    digits = (octets[::_SAMPLED] >= ord("0")) & (octets[::_SAMPLED] <= ord("9"))
+    places = np.flatnonzero(digits[:-1] & digits[1:]) * _SAMPLED + begin
+    doubtful = np.unique(np.clip(np.searchsorted(lines.ends, places), 0, len(lines) - 1))
+    found = zip(doubtful.tolist(), lines.at(doubtful).data, strict=True)
+    return [position for position, line in found if _LONG_NUMBER.search(line)]
 
 
 def _lines_with(token: bytes, lines: Lines) -> Positions:

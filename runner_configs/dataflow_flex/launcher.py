@@ -22,8 +22,10 @@ def command_line(parameters: Sequence[str]) -> list[str]:
 
 
 def _arguments(parameter: str) -> Iterator[str]:
-    name, _, value = parameter.partition("=")
-    if name == "--input":
+    name, given, value = parameter.partition("=")
+    if not given:
+        yield parameter
+    elif name == "--input":
         for pattern in value.split():
             yield f"--input={pattern}"
     elif name in _switches() and value.lower() in ("true", "false"):

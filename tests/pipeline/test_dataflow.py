@@ -149,7 +149,14 @@ def test_the_launcher_gives_what_the_command_takes() -> None:
     line = launcher().command_line(
         [
             *("--input=gs://b/a/*.jsonl gs://b/c.jsonl.gz", "--output=gs://b/out", "--dataset=both"),
-            *("--include_names=true", "--overwrite=false", "--format=", "--num_shards=7", "--guards=strict"),
+            *(
+                "--include_names=true",
+                "--keep_pending_call",
+                "--overwrite=false",
+                "--format=",
+                "--num_shards=7",
+                "--guards=strict",
+            ),
             *("--allowed_tools=a,b", "--project=p", "--region=r", "--job_name=j", "--temp_location=gs://b/t"),
         ]
     )
@@ -157,6 +164,7 @@ def test_the_launcher_gives_what_the_command_takes() -> None:
     assert known.input == ["gs://b/a/*.jsonl", "gs://b/c.jsonl.gz"]
     assert (known.output, known.dataset, known.num_shards) == ("gs://b/out", "both", 7)
     assert (known.include_names, known.overwrite, known.no_wait) == (True, False, True)
+    assert known.keep_pending_call is True
     assert known.format is None
     given = beam_options(rest, []).get_all_options(drop_default=True)
     assert (given["runner"], given["project"], given["job_name"]) == ("DataflowRunner", "p", "j")

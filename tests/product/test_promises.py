@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import random
@@ -30,6 +31,7 @@ from product import (
     write_lines,
 )
 
+import pipeline.commit
 from transforms.dofns import OrderShard
 
 ALL_INPUTS = [argument for pattern in FIVE for argument in ("--input", ARCHIVES / pattern)]
@@ -89,10 +91,8 @@ class TestTheSameBytes:
             *self.arguments(made_archive),
             "--direct_running_mode=multi_processing",
             "--direct_num_workers=2",
-            "--quiet",
         )
         assert done.returncode == 0, done.stderr
-        assert done.stderr == ""
         assert hashes(tmp_path / "out") == expected
 
     def test_splits_of_another_size(
@@ -271,3 +271,51 @@ def test_what_waits_for_its_shard_is_gone_at_the_end(tmp_path: Path, monkeypatch
     assert "cannot read back" in said
     assert "another run" in said
     assert not (tmp_path / "out" / "_temporary").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_who_is_stopped_leaves_nothing(number: signal.Signals, made_archive: Path, tmp_path: Path) -> None:
+    arguments = ["run", "--output", str(tmp_path / "out"), "--input", str(made_archive / "*.jsonl")]
+    process = subprocess.Popen(
+        command(*arguments, "--num_shards", "40"), env=environment(), text=True, stderr=subprocess.PIPE
+    )
+    while not any((tmp_path / "out").glob("_temporary/*/training*")):
+        assert process.poll() is None
+        time.sleep(0.001)
+    process.send_signal(number)
+    _out, said = process.communicate(timeout=60)
+    assert process.returncode == 128 + number, said
+    assert said.splitlines()[-1] == "threadloom: error: stopped; nothing was committed"
+    assert not (tmp_path / "out").exists()
+
+
+def test_two_runs_into_one_output_never_vouch_for_each_others_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the first waits with its commit, a second run comes to its end."""
+    archive = write_lines(tmp_path / "a.jsonl", [chat(number) for number in range(20)])
+    output = tmp_path / "out"
+    publish = pipeline.commit._publish
+    others: list[bool] = []
+
+    def after_another_run(*arguments: Any) -> None:
+        if not others:
+            others.append(True)
+            run(output, "--input", archive, "--include_names", "--overwrite")
+        publish(*arguments)
+
+    monkeypatch.setattr("pipeline.commit._publish", after_another_run)
+    said = refused(output, "--input", archive, code=1)
+    assert "another run" in said
+    assert (output / "_SUCCESS").exists()
+    committed = manifest(output)
+    assert committed["options"]["include_names"] is True
+    for file in committed["files"]:
+        assert hashlib.sha256((output / file["path"]).read_bytes()).hexdigest() == file["sha256"]
+
+
+def test_a_run_that_is_refused_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = write_lines(tmp_path / "a.jsonl", [chat(1)])
+    monkeypatch.setattr("pipeline.run.available_bytes", lambda: 1 << 20)
+    refused(tmp_path / "out", "--input", archive, code=2)
+    assert not (tmp_path / "out").exists()

@@ -18,7 +18,7 @@ from transforms.convert import Hooks, Target
 from transforms.decode import Source, record_of_line
 from transforms.decoded_lines import decoded_lines
 from transforms.json_columns import plain_messages
-from transforms.lines import lines_of
+from transforms.lines import lines_of, lines_of_blocks
 from transforms.record_tables import in_total_order, records_of, records_table
 from transforms.shards import ShardOutput, _thread_by_thread, converted_shard
 
@@ -215,6 +215,11 @@ def agui(**fields: Any) -> bytes:
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 NASTY |= {
+    **{
+        f"{digits} digits in {field}": line().replace(b'"text"', b'"%s":%s,"text"' % (field, b"9" * digits))
+        for field in (b"content", b"tools", b"raw", b"dateSent")
+        for digits in (4299, 4300, 4301, 9000)
+    },
     "AG-UI": agui(dateSent="2024-01-15T10:00:00.000Z"),
     "AG-UI, our own words": agui(malformed=True, sentMs=5, sent_ms=6, tool_calls=[1], toolCallID="x"),
     "AG-UI, our own words escaped": agui().replace(b'"id"', b'"\\u006dalformed":true,"id"'),
@@ -254,6 +259,23 @@ def test_an_object_over_several_lines_is_not_one_record() -> None:
     block = decoded_lines(lines_of(lines, [at * 1000 for at in range(len(lines))]), 3, "auto")
     assert [record.id for record in records_of(block.table)] == ["a", "e"]
     assert [reject.place.at for reject in block.rejects] == [1000, 2000, 3000]
+
+
+def test_what_is_left_out_between_lines_does_not_join_them() -> None:
+    """An oversized line that stands between the halves of an object; and two objects in the next line."""
+    limit = 500
+    parts = [line(id="a"), b'{"raw":[{}', b"," + b" " * limit, b"{}]," + line(id="b")[1:], line(id="c") * 2]
+    text = b"\n".join([*parts, line(id="d")])
+    (lines,) = lines_of_blocks([text + b"\n"], 0, None, limit)
+    assert len(lines.oversized) == 1
+    block = decoded_lines(lines, 3, "auto")
+    assert [record.id for record in records_of(block.table)] == ["a", "d"]
+    assert [reject.reason.value for reject in sorted(block.rejects, key=lambda one: one.place)] == [
+        "not_json",
+        "too_large",
+        "not_json",
+        "not_json",
+    ]
 
 
 def test_plain_lines_take_the_fast_way() -> None:

@@ -78,12 +78,15 @@ def _stopped_cleanly() -> Iterator[None]:
     def stop(number: int, _frame: object) -> None:
         raise KeyboardInterrupt(number)
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGHUP)}
+    # What nohup has made deaf stays deaf.
+    heard = [one for one in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) is signal.SIG_DFL]
+    for number in heard:
+        signal.signal(number, stop)
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number in heard:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _own_options(command: str) -> list[str]:

@@ -289,6 +289,19 @@ def test_who_is_stopped_leaves_nothing(number: signal.Signals, made_archive: Pat
     assert not (tmp_path / "out").exists()
 
 
+def test_a_run_under_nohup_goes_on(made_archive: Path, tmp_path: Path) -> None:
+    arguments = ["run", "--output", str(tmp_path / "out"), "--input", str(made_archive / "*.jsonl")]
+    pipes: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    process = subprocess.Popen(["nohup", *command(*arguments)], env=environment(), text=True, **pipes)
+    while not any((tmp_path / "out").glob("_temporary/*/training*")):
+        assert process.poll() is None
+        time.sleep(0.001)
+    process.send_signal(signal.SIGHUP)
+    _out, said = process.communicate(timeout=60)
+    assert process.returncode == 0, said
+    assert (tmp_path / "out" / "_SUCCESS").exists()
+
+
 def test_two_runs_into_one_output_never_vouch_for_each_others_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

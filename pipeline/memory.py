@@ -2,8 +2,8 @@
 
 A thread is never split, and nothing is known yet of how large the largest is: so the estimate is for an
 archive that is mostly one thread. Measured (benchmarks/README.md): such a one takes 4 bytes of memory for
-each byte of unpacked Chat SDK archive and 8 of AG-UI; a usual one half a byte and 3, beside the base. With an
-output on an object store the whole shuffle is in memory as well.
+each byte of unpacked Chat SDK archive and 8 of AG-UI; a usual one half a byte and 3, beside the base. Six are
+taken. With an output on an object store the whole shuffle is in memory as well.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def check_memory(inputs: Sequence[InputFile], available: int | None) -> None:
     needed = estimated_bytes(inputs)
     if available is not None and needed > available:
         raise UsageError(
-            f"the in-process runner would need about {_gib(needed)} of memory for this archive, and "
-            f"{_gib(available)} are there: run it with @runner_configs/flink_local.args or "
+            f"the in-process runner could need {_gib(needed)} of memory for this archive, should it be mostly "
+            f"one thread, and {_gib(available)} are there: run it with @runner_configs/flink_local.args or "
             "@runner_configs/flink_cluster.args, or add --in_memory_anyway"
         )
 

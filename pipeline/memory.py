@@ -45,7 +45,7 @@ def check_memory(inputs: Sequence[InputFile], available: int | None) -> None:
     needed = estimated_bytes(inputs)
     if available is not None and needed > available:
         raise UsageError(
-            f"the in-process runner could need {_gib(needed)} of memory for this archive, should it be mostly "
+            f"the in-process runner could need {_gib(needed)} of memory for this archive, if it is mostly "
             f"one thread, and {_gib(available)} are there: run it with @runner_configs/flink_local.args or "
             "@runner_configs/flink_cluster.args, or add --in_memory_anyway"
         )

@@ -88,8 +88,8 @@ def by_shard(table: pa.Table, shards: int) -> list[tuple[int, pa.Table]]:
     return parts
 
 
-# A runner copies an element several times on its way through the shuffle, and the in-process one
-# holds all of them at once: LZ4 costs less than it saves there, in time and in memory.
+# What crosses a shuffle is copied several times on its way, and what waits in a file instead is written and
+# read: LZ4 costs less than it saves there, in time and in memory.
 _COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
 
 

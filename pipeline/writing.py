@@ -10,12 +10,11 @@ import hashlib
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import IO, Any
+from typing import IO
 
 import apache_beam as beam
 import msgspec
 import pyarrow as pa
-import pyarrow.parquet as pq
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.pvalue import PCollection
@@ -24,18 +23,10 @@ from apache_beam.transforms.window import GlobalWindows, WindowedValue
 from schemas.arrow import reject_schema
 from schemas.errors import JobError
 from transforms.ahead import Behind
+from transforms.parquet import write_parquet
 from transforms.rejects import reject_table, unpacked_rejects
 
 TEMPORARY = "_temporary"
-_ZSTD_LEVEL = 3
-_DICTIONARY_COLUMNS = [
-    "messages.list.element.role",
-    "repairs.list.element.reason",
-    "reason",
-    "place_unit",
-    "source_file",
-    "dataset",
-]
 
 
 class Receipt(msgspec.Struct, frozen=True):
@@ -146,26 +137,6 @@ def written(
     except Exception as error:  # each file system raises errors of its own
         raise JobError(f"cannot write {path}: {file_problem(error)}") from error
     return Receipt(files.name(folder, shard), path, rows, hashed.size, hashed.hexdigest())
-
-
-def write_parquet(stream: Any, schema: pa.Schema, tables: Iterable[pa.Table]) -> int:
-    """The tables as one Parquet file: zstd, statistics, page index. Gives the number of rows."""
-    rows = 0
-    with pq.ParquetWriter(
-        pa.PythonFile(stream, mode="w"),
-        schema,
-        compression="zstd",
-        compression_level=_ZSTD_LEVEL,
-        use_dictionary=_DICTIONARY_COLUMNS,
-        write_statistics=True,
-        write_page_index=True,
-    ) as writer:
-        for table in tables:
-            # A row group without rows makes `datasets` read in batches of none.
-            if table.num_rows:
-                writer.write_table(table, row_group_size=table.num_rows)
-                rows += table.num_rows
-    return rows
 
 
 class _Hashed:

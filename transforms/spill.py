@@ -22,17 +22,11 @@ def spilled(parts: Sequence[tuple[int, pa.Buffer]], folder: str) -> list[tuple[i
     os.makedirs(folder, exist_ok=True)
     path = os.path.join(folder, f"shuffle-{uuid.uuid4().hex}.arrow")
     places: list[tuple[int, Spilled]] = []
-    with open(path, "xb", buffering=0) as file:
+    with open(path, "xb") as file:
         for shard, packed in parts:
             places.append((shard, (path, file.tell(), packed.size)))
-            _write_all(file.fileno(), packed)
+            file.write(packed)
     return places
-
-
-def _write_all(descriptor: int, packed: pa.Buffer) -> None:
-    view = memoryview(packed)
-    while view:
-        view = view[os.write(descriptor, view) :]
 
 
 def buffer_of(packed: Packed) -> pa.Buffer:

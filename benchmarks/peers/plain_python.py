@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pipeline.options import shards_for
 from schemas.formats import Dataset, Format
@@ -22,6 +21,7 @@ from transforms.decode import RECORD_LIMIT
 from transforms.decoded_lines import decoded_lines
 from transforms.guards.rules import GuardOptions
 from transforms.lines import lines_of_blocks
+from transforms.parquet import write_parquet
 from transforms.record_tables import by_shard, in_total_order
 from transforms.shards import converted_shard
 
@@ -29,7 +29,6 @@ BLOCK_BYTES = 4 << 20
 # Of how many bytes of records the parts for each shard are made at once.
 FLUSH_BYTES = 16 << 20
 TARGET = Target(Dataset.TRAINING, Format.MESSAGES, GuardOptions())
-DICTIONARY_COLUMNS = ["messages.list.element.role", "repairs.list.element.reason"]
 
 
 def decoded(paths: list[str]) -> Iterator[pa.Table]:
@@ -60,21 +59,6 @@ def read(paths: list[str], shards: int) -> list[list[pa.Table]]:
     return parts
 
 
-def write(path: Path, tables: list[pa.Table]) -> None:
-    """One Parquet file, as the job writes it."""
-    with pq.ParquetWriter(
-        path,
-        tables[0].schema,
-        compression="zstd",
-        compression_level=3,
-        use_dictionary=DICTIONARY_COLUMNS,
-        write_page_index=True,
-    ) as writer:
-        for table in tables:
-            if table.num_rows:
-                writer.write_table(table, row_group_size=table.num_rows)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--input", required=True)
@@ -88,7 +72,9 @@ def main() -> None:
         tables, parts[shard] = parts[shard], []
         if tables:
             output = converted_shard(in_total_order(pa.concat_tables(tables)), TARGET, Hooks(), "latest")
-            write(options.output / f"part-{shard:05d}-of-{shards:05d}.parquet", output.tables)
+            path = options.output / f"part-{shard:05d}-of-{shards:05d}.parquet"
+            with open(path, "wb") as file:
+                write_parquet(file, output.tables[0].schema, output.tables)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ setup(
         "transforms.formats",
         "transforms.guards",
         "pipeline",
+        "pipeline.streaming",
     ],
     package_data={"schemas.avro": ["*.avsc"]},
     install_requires=[

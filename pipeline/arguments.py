@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from pipeline.streaming.arguments import add_compact, add_streaming
 from schemas.errors import UsageError
 from schemas.formats import REPLAY_FORMATS, TRAINING_FORMATS
 from transforms.providers import Provider
@@ -50,6 +51,7 @@ def run_parser(subparsers: argparse._SubParsersAction[_Parser]) -> None:
     _what(run.add_argument_group("what goes in and out"))
     _how(run.add_argument_group("how it is converted"))
     _running(run.add_argument_group("how it runs"))
+    add_streaming(run.add_argument_group("archives that keep growing"))
 
 
 def _what(group: argparse._ArgumentGroup) -> None:
@@ -200,6 +202,7 @@ def parser() -> argparse.ArgumentParser:
     )
     subparsers = top.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
     run_parser(subparsers)
+    add_compact(subparsers)
     check_parser(subparsers)
     return top
 

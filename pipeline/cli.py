@@ -10,9 +10,10 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from pipeline.arguments import expanded, parser, unknown_option
+from pipeline.streaming.arguments import check_streaming
 from schemas.errors import JobError, UsageError
 
 FAILED, USAGE = 1, 2
@@ -60,12 +61,28 @@ def _run(known: argparse.Namespace, rest: Sequence[str]) -> int:
     # An import makes objects that stay: a garbage collector that looks at them takes a quarter of its time.
     gc.disable()
     try:
-        from pipeline.run import run  # Beam takes a second to import: not for --help
+        command = _loaded(known)
     finally:
         gc.freeze()
         gc.enable()
     with _stopped_cleanly():
-        return run(known, rest, _own_options("run"))
+        return command(known, rest, _own_options(known.command))
+
+
+def _loaded(known: argparse.Namespace) -> Callable[[argparse.Namespace, Sequence[str], Sequence[str]], int]:
+    """What runs the command. Beam takes a second to import: not for --help."""
+    if known.command == "compact":
+        from pipeline.streaming.compact import compact
+
+        return compact
+    check_streaming(known)
+    if known.streaming:
+        from pipeline.streaming.run import run_stream
+
+        return run_stream
+    from pipeline.run import run
+
+    return run
 
 
 @contextlib.contextmanager

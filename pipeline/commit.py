@@ -95,7 +95,7 @@ def commit(files: ShardFiles, receipts: Sequence[Receipt], content: Mapping[str,
     try:
         if not _is_committed(output, content):
             _publish(files, receipts, content)
-        _delete_present([FileSystems.join(output, TEMPORARY)])
+        delete_present([FileSystems.join(output, TEMPORARY)])
     except JobError:
         raise
     except Exception as error:  # each file system raises errors of its own
@@ -105,13 +105,13 @@ def commit(files: ShardFiles, receipts: Sequence[Receipt], content: Mapping[str,
 def _publish(files: ShardFiles, receipts: Sequence[Receipt], content: Mapping[str, Any]) -> None:
     output = files.output
     for receipt in receipts:
-        _check_present(receipt, output)
-    _delete_present([FileSystems.join(output, SUCCESS)])
+        check_present(receipt, output)
+    delete_present([FileSystems.join(output, SUCCESS)])
     for folder in FOLDERS:
-        _make_folder(FileSystems.join(output, folder))
+        make_folder(FileSystems.join(output, folder))
     for receipt in receipts:
-        _move(receipt.temporary, FileSystems.join(output, *receipt.name.split("/")))
-    _delete_present(_strangers(output, {receipt.name for receipt in receipts}))
+        move(receipt.temporary, FileSystems.join(output, *receipt.name.split("/")))
+    delete_present(_strangers(output, {receipt.name for receipt in receipts}))
     _drop_empty_folders(output)
     _write_whole(files, CARD, dataset_card(content).encode())
     written = manifest_bytes(content)
@@ -127,7 +127,7 @@ def has_result(output: str) -> bool:
 
 def discard(files: ShardFiles) -> None:
     """Takes away what a run that failed left under its temporary folder."""
-    _delete_present([FileSystems.join(files.output, TEMPORARY, files.run)])
+    delete_present([FileSystems.join(files.output, TEMPORARY, files.run)])
     if "://" not in files.output:
         # Only what is empty then: another run may be writing there.
         with contextlib.suppress(OSError):
@@ -147,7 +147,7 @@ def read_bytes(path: str) -> bytes:
         return bytes(stream.read())
 
 
-def _check_present(receipt: Receipt, output: str) -> None:
+def check_present(receipt: Receipt, output: str) -> None:
     """Raises JobError unless the file waits, or an earlier attempt at this commit has moved it already."""
     if FileSystems.exists(receipt.temporary):
         return
@@ -157,7 +157,8 @@ def _check_present(receipt: Receipt, output: str) -> None:
     raise JobError(f"{receipt.temporary} is gone: does another run write to the same output?")
 
 
-def _move(temporary: str, final: str) -> None:
+def move(temporary: str, final: str) -> None:
+    """Gives a file its final name, unless it has it already. Raises JobError."""
     if FileSystems.exists(temporary):
         FileSystems.rename([temporary], [final])
     elif not FileSystems.exists(final):
@@ -179,7 +180,8 @@ def _write_whole(files: ShardFiles, name: str, content: bytes) -> None:
     FileSystems.rename([temporary], [FileSystems.join(files.output, name)])
 
 
-def _make_folder(path: str) -> None:
+def make_folder(path: str) -> None:
+    """Makes a local folder where there is none; object stores need none."""
     if "://" not in path and not FileSystems.exists(path):
         FileSystems.mkdirs(path)
 
@@ -191,10 +193,11 @@ def _drop_empty_folders(output: str) -> None:
     for folder in FOLDERS:
         path = FileSystems.join(output, folder)
         if not FileSystems.match([FileSystems.join(path, "*")])[0].metadata_list:
-            _delete_present([path])
+            delete_present([path])
 
 
-def _delete_present(paths: list[str]) -> None:
+def delete_present(paths: list[str]) -> None:
+    """Deletes what is there."""
     for path in paths:
         if "://" in path or FileSystems.exists(path):
             FileSystems.delete([path])

@@ -19,3 +19,49 @@ class FlinkServerOptions(PipelineOptions):  # type: ignore[misc]
             help="the most elements of a bundle on Flink; ours are few and large, so 1 keeps an SDK "
             "worker's memory to what one shard takes",
         )
+        parser.add_argument(
+            "--max_bundle_time_mills",
+            type=int,
+            default=None,
+            help="the most milliseconds that a bundle stays open on Flink",
+        )
+        parser.add_argument(
+            "--checkpointing_interval",
+            type=int,
+            default=None,
+            help="milliseconds between two checkpoints; a job that never ends commits nothing without",
+        )
+        parser.add_argument(
+            "--finish_bundle_before_checkpointing",
+            action="store_true",
+            default=None,
+            help="end a bundle before a checkpoint; without, what a bundle gives waits for the next one, and "
+            "a source that starts with one element and finds a checkpoint there never starts",
+        )
+        parser.add_argument(
+            "--state_backend",
+            default=None,
+            help="where state lives: filesystem (the heap, checkpoints in files) or rocksdb",
+        )
+        parser.add_argument(
+            "--state_backend_storage_path",
+            default=None,
+            help="where checkpoints go, a URL that all machines reach",
+        )
+        parser.add_argument(
+            "--externalized_checkpoints_enabled",
+            action="store_true",
+            default=None,
+            help="keep checkpoints outside of the cluster's memory, to restore a job that has failed",
+        )
+        parser.add_argument(
+            "--retain_externalized_checkpoints_on_cancellation",
+            action="store_true",
+            default=None,
+            help="keep them when the job is cancelled, too",
+        )
+        parser.add_argument(
+            "--savepoint_path",
+            default=None,
+            help="the checkpoint or savepoint that a job goes on from",
+        )

@@ -28,8 +28,9 @@ ROWS = "rows"
 def build(pipeline: beam.Pipeline, plan: Plan, progress: Progress) -> PCollection:
     """Adds the job to the pipeline; gives the committed manifest as its one element."""
     options, files = plan.options, plan.files
+    paths = [file.path for file in plan.inputs]
     archive = pipeline | "Read archive" >> ReadArchive(
-        plan.splits, options.source_kind, files.shards, progress, plan.spill_folder
+        plan.splits, plan.blocks, paths, files.shards, progress, plan.spill_folder
     )
     threads = archive[RECORDS] | "Group into threads" >> GroupIntoThreads(files.shards)
 
@@ -44,7 +45,6 @@ def build(pipeline: beam.Pipeline, plan: Plan, progress: Progress) -> PCollectio
         rejects.append(shards[REJECTS])
         tallies.append(shards[TALLY])
 
-    paths = [file.path for file in plan.inputs]
     receipts.append(
         rejects | "All rejects" >> beam.Flatten() | "Write rejected" >> WriteRejects(files, "rejected", paths)
     )

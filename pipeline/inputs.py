@@ -20,6 +20,8 @@ class FileFormat(enum.StrEnum):
     JSONL_ZSTD = "jsonl.zst"
     AVRO = "avro"
     PARQUET = "parquet"
+    # A broker's, which no file has.
+    MESSAGES = "messages"
 
 
 _ENDINGS = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import uuid
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from apache_beam.io.filesystems import FileSystems
 from pipeline.commit import Committing, has_result
 from pipeline.inputs import FileFormat, InputFile, Split, matched_files, splits_of
 from pipeline.options import RunOptions, shards_for
+from pipeline.read_archive import BlocksOfSplit
 from pipeline.reading import blocks_of_split
 from pipeline.writing import TEMPORARY, ShardFiles, file_problem
 from schemas.errors import JobError, UsageError
@@ -34,11 +36,10 @@ class Plan(msgspec.Struct, frozen=True):
     targets: list[Target]
     hooks: HookSpec
     files: ShardFiles
+    blocks: BlocksOfSplit
     spill_folder: str | None
-
-    @property
-    def total_bytes(self) -> int:
-        return sum(file.size for file in self.inputs)
+    # How much the splits are, as their blocks will count it.
+    total_bytes: int
 
     @property
     def committing(self) -> Committing:
@@ -58,9 +59,23 @@ def planned(options: RunOptions, *, in_process: bool) -> Plan:
         raise UsageError(str(error)) from None
     shards = shards_for([(file.format, file.size) for file in inputs], options.num_shards)
     files = ShardFiles(options.output, uuid.uuid4().hex, shards)
-    _check_output(options, inputs)
-    spill_folder = files.temporary if in_process and "://" not in options.output else None
-    return Plan(options, inputs, splits_of(inputs), _targets(options, inputs), hooks, files, spill_folder)
+    check_output(options, inputs)
+    return Plan(
+        options,
+        inputs,
+        splits_of(inputs),
+        _targets(options, inputs),
+        hooks,
+        files,
+        functools.partial(blocks_of_split, source=options.source_kind),
+        spill_folder(files, in_process=in_process),
+        sum(file.size for file in inputs),
+    )
+
+
+def spill_folder(files: ShardFiles, *, in_process: bool) -> str | None:
+    """Where records wait for their shard: None for wherever the runner keeps them."""
+    return files.temporary if in_process and "://" not in files.output else None
 
 
 def _targets(options: RunOptions, inputs: Sequence[InputFile]) -> list[Target]:
@@ -90,7 +105,8 @@ def _holds_agui(inputs: Sequence[InputFile], source: Source) -> bool:
     return False
 
 
-def _check_output(options: RunOptions, inputs: Sequence[InputFile]) -> None:
+def check_output(options: RunOptions, inputs: Sequence[InputFile]) -> None:
+    """Raises UsageError where the output may not, JobError where it cannot be written to."""
     output = options.output
     for file in inputs:
         if file.path.startswith(output.rstrip("/") + "/"):

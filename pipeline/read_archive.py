@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import apache_beam as beam
@@ -13,12 +13,11 @@ from apache_beam.pvalue import DoOutputsTuple, PBegin, TaggedOutput
 
 from pipeline.inputs import Split
 from pipeline.progress import Progress
-from pipeline.reading import Block, blocks_of_split
+from pipeline.reading import Block
 from pipeline.writing import file_problem
 from schemas.errors import JobError
 from schemas.records import Rejected
 from transforms.ahead import in_order
-from transforms.decode import Source
 from transforms.dofns import REJECTS, TALLY
 from transforms.ledger import Tally, tally_reject
 from transforms.record_tables import by_shard, packed_table
@@ -27,6 +26,7 @@ from transforms.sharding import shard_of
 from transforms.spill import Packed, spilled
 
 RECORDS = "records"
+BlocksOfSplit = Callable[[Split], Iterator[Block]]
 
 # An element of the shuffle: all records of so many bytes of archive that go to one shard.
 _FLUSH_BYTES = 16 << 20
@@ -36,6 +36,8 @@ _PACKING_THREADS = 1
 class ReadArchive(beam.PTransform):  # type: ignore[misc]
     """Reads splits into (shard, packed records); rejects and tallies on tags of their own.
 
+    `blocks` reads a split; `paths` names the archive's files by their numbers.
+
     With a folder to spill to, the records wait there, and what is given is where they are.
 
     What cannot be decoded ends as a reject with its place; nothing raises but the file system.
@@ -44,14 +46,15 @@ class ReadArchive(beam.PTransform):  # type: ignore[misc]
     def __init__(
         self,
         splits: Sequence[Split],
-        source: Source,
+        blocks: BlocksOfSplit,
+        paths: Sequence[str],
         shards: int,
         progress: Progress,
         spill_folder: str | None,
     ) -> None:
         super().__init__()
         self._splits = splits
-        self._read = _ReadSplit(source, shards, progress, spill_folder)
+        self._read = _ReadSplit(blocks, paths, shards, progress, spill_folder)
 
     def expand(self, begin: PBegin) -> DoOutputsTuple:
         return (
@@ -65,8 +68,16 @@ class ReadArchive(beam.PTransform):  # type: ignore[misc]
 class _ReadSplit(beam.DoFn):  # type: ignore[misc]
     """Split -> (shard, packed records) …, tagged (shard, packed rejects) and tally"""
 
-    def __init__(self, source: Source, shards: int, progress: Progress, spill_folder: str | None) -> None:
-        self._source = source
+    def __init__(
+        self,
+        blocks: BlocksOfSplit,
+        paths: Sequence[str],
+        shards: int,
+        progress: Progress,
+        spill_folder: str | None,
+    ) -> None:
+        self._blocks = blocks
+        self._paths = paths
         self._shards = shards
         self._progress = progress
         self._spill_folder = spill_folder
@@ -78,16 +89,16 @@ class _ReadSplit(beam.DoFn):  # type: ignore[misc]
         for _held, packed in in_order(self._packed_records, tables, _PACKING_THREADS):
             yield from packed
             if rejects:
-                yield from self._packed_rejects(split.path, rejects)
+                yield from self._packed_rejects(rejects)
                 rejects.clear()
-        yield from self._packed_rejects(split.path, rejects)
+        yield from self._packed_rejects(rejects)
         yield TaggedOutput(TALLY, dict(tally))
 
     def _tables(self, split: Split, tally: Tally, rejects: list[Rejected]) -> Iterator[list[pa.Table]]:
         """The records of the split, a few blocks at a time; counts what it reads, and adds the rejects."""
         held: list[pa.Table] = []
         held_bytes = 0
-        for block in blocks_of_split(split, self._source):
+        for block in self._blocks(split):
             _count(tally, block)
             self._progress.report(block.records + len(block.rejects), block.size)
             rejects += block.rejects
@@ -110,10 +121,10 @@ class _ReadSplit(beam.DoFn):  # type: ignore[misc]
         except OSError as error:
             raise JobError(f"cannot write to {self._spill_folder}: {file_problem(error)}") from error
 
-    def _packed_rejects(self, path: str, rejects: list[Rejected]) -> Iterator[TaggedOutput]:
+    def _packed_rejects(self, rejects: list[Rejected]) -> Iterator[TaggedOutput]:
         of_shards: dict[int, list[Rejected]] = {}
         for reject in rejects:
-            key = reject.thread_id or f"{path}:{reject.place.at}"
+            key = reject.thread_id or f"{self._paths[reject.place.file]}:{reject.place.at}"
             of_shards.setdefault(shard_of(key, self._shards), []).append(reject)
         for shard, of_shard in of_shards.items():
             yield TaggedOutput(REJECTS, (shard, packed_rejects(of_shard)))

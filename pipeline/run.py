@@ -36,31 +36,49 @@ _STATE = re.compile(r"^Pipeline \S+ failed in state [A-Z]+: ")
 
 def run(arguments: argparse.Namespace, rest: Sequence[str], own_options: Sequence[str]) -> int:
     """Runs the job and gives the exit code. Raises UsageError, JobError."""
-    started = time.monotonic()
     pipeline_options = beam_options(rest, own_options)
     options = run_options(arguments)
     check_no_wait(arguments, pipeline_options)
-    # A failure is one line of ours; Beam would log its traceback first, once a stage.
+    quiet_beam()
+    FileSystems.set_options(pipeline_options)
+    plan = planned(options, in_process=runs_in_process(pipeline_options))
+    if leaves_at_once(arguments, pipeline_options):
+        with _discarded_on_failure(plan.files):
+            job = started_job(plan, pipeline_options, Progress())
+        if not arguments.quiet:
+            sys.stderr.write(f"threadloom: started{named(job)}; done when {_success(options)} is there\n")
+        return DONE
+    manifest = carried_out(
+        plan, pipeline_options, quiet=arguments.quiet, in_memory_anyway=arguments.in_memory_anyway
+    )
+    return _verdict(options, manifest)
+
+
+def quiet_beam() -> None:
+    """A failure is one line of ours; Beam would log its traceback first, once a stage."""
     # (Its portable runner logs to the root logger.)
     for name in (None, "apache_beam"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    FileSystems.set_options(pipeline_options)
-    plan = planned(options, in_process=runs_in_process(pipeline_options))
+
+
+def carried_out(
+    plan: Plan, options: PipelineOptions, *, quiet: bool, in_memory_anyway: bool
+) -> dict[str, Any]:
+    """Runs the plan to its end, says so, and gives the manifest. Raises UsageError, JobError."""
+    started = time.monotonic()
     with _discarded_on_failure(plan.files):
-        if runs_in_process(pipeline_options) and not arguments.in_memory_anyway:
+        if runs_in_process(options) and not in_memory_anyway:
             check_memory(plan.inputs, available_bytes())
-        if leaves_at_once(arguments, pipeline_options):
-            job = started_job(plan, pipeline_options, Progress())
-            if not arguments.quiet:
-                sys.stderr.write(
-                    f"threadloom: started{_named(job)}; done when {_success(options)} is there\n"
-                )
-            return DONE
-        with _progress(plan, pipeline_options, quiet=arguments.quiet) as progress:
-            execute(plan, pipeline_options, progress)
-    manifest = committed_manifest(options.output)
-    if not arguments.quiet:
-        sys.stderr.write(summary(manifest, options.output, time.monotonic() - started) + "\n")
+        with _progress(plan, options, quiet=quiet) as progress:
+            execute(plan, options, progress)
+    manifest = committed_manifest(plan.files.output)
+    if not quiet:
+        sys.stderr.write(summary(manifest, plan.files.output, time.monotonic() - started) + "\n")
+    return manifest
+
+
+def _verdict(options: RunOptions, manifest: dict[str, Any]) -> int:
+    """The exit code of a job that is done."""
     limit = parsed_limit(options.max_rejected)
     rejected, read = rejected_records(manifest), manifest["read"]["records"]
     if limit.is_exceeded(rejected, read):
@@ -122,10 +140,10 @@ def started_job(plan: Plan, options: PipelineOptions, progress: Progress) -> Pip
         build(pipeline, plan, progress)
         return pipeline.run()
     except Exception as error:  # runners raise whatever the failure was, wrapped in their own way
-        raise _own_error(error) from error
+        raise own_error(error) from error
 
 
-def _own_error(error: Exception) -> BaseException:
+def own_error(error: Exception) -> BaseException:
     """What a runner's error is to us: a job that failed, or one that was stopped."""
     cause: BaseException | None = error
     while cause is not None:
@@ -145,14 +163,14 @@ def execute(plan: Plan, options: PipelineOptions, progress: Progress) -> None:
         with contextlib.suppress(Exception):
             result.cancel()
         if isinstance(error, Exception):
-            raise _own_error(error) from error
+            raise own_error(error) from error
         raise
     if str(state) not in ("DONE", "None"):
         raise JobError(f"the runner ended the job as {state}")
 
 
-def _named(job: PipelineResult) -> str:
-    """Where the runner has given the job a name that one can look for."""
+def named(job: PipelineResult) -> str:
+    """The name that the runner has given the job, where it has one that one can look for."""
     name = job.job_id() if getattr(job, "has_job", False) else getattr(job, "_job_id", None)
     return f" job {name}" if name else ""
 

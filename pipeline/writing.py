@@ -128,15 +128,19 @@ class _WriteRejects(beam.DoFn):  # type: ignore[misc]
 def written(
     files: ShardFiles, folder: str, shard: int, schema: pa.Schema, tables: Iterable[pa.Table]
 ) -> Receipt:
-    """Writes one file, a row group a table, and says what it is. Raises JobError."""
-    path = files.new_temporary(folder, shard)
+    """Writes one file of a shard, a row group a table, and says what it is. Raises JobError."""
+    return written_file(files.new_temporary(folder, shard), files.name(folder, shard), schema, tables)
+
+
+def written_file(path: str, name: str, schema: pa.Schema, tables: Iterable[pa.Table]) -> Receipt:
+    """Writes one file, a row group a table; `name` is what it is to be called. Raises JobError."""
     try:
         stream = FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED)
         with stream, _Hashed(stream) as hashed:
             rows = write_parquet(hashed, schema, tables)
     except Exception as error:  # each file system raises errors of its own
         raise JobError(f"cannot write {path}: {file_problem(error)}") from error
-    return Receipt(files.name(folder, shard), path, rows, hashed.size, hashed.hexdigest())
+    return Receipt(name, path, rows, hashed.size, hashed.hexdigest())
 
 
 class _Hashed:

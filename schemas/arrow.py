@@ -25,6 +25,34 @@ RECORDS = pa.schema(
     ]
 )
 
+# A record as a job that never ends keeps it: by the name of its source, because sources come as they come.
+LOGGED = pa.schema(
+    [
+        *(field for field in RECORDS if field.name != "file"),
+        pa.field("source", pa.string(), nullable=False),
+    ]
+)
+
+# The same on its way into sessions: when it happened, and, once that was given, which session it is in and
+# how often that was given (0 before).
+STREAMED = pa.schema(
+    [
+        *LOGGED,
+        pa.field("event_ms", pa.int64(), nullable=False),
+        pa.field("session", pa.int32(), nullable=False),
+        pa.field("version", pa.int32(), nullable=False),
+    ]
+)
+
+# What is known of a thread for ever: how many sessions it has had, and when the last of them ended.
+KNOWN = pa.schema(
+    [
+        pa.field("thread_id", pa.string(), nullable=False),
+        pa.field("sessions", pa.int32(), nullable=False),
+        pa.field("until_ms", pa.int64(), nullable=False),
+    ]
+)
+
 TIMESTAMP = pa.timestamp("ms", tz="UTC")
 
 REPAIR = pa.struct(
@@ -76,6 +104,13 @@ def row_schema(fmt: Format) -> pa.Schema:
     ]
     metadata = {"threadloom.format": fmt.value, "threadloom.schema_version": SCHEMA_VERSION}
     return pa.schema(fields, metadata=metadata)
+
+
+def session_row_schema(fmt: Format) -> pa.Schema:
+    """Schema of the files of a job that never ends, one row a session and version."""
+    plain = row_schema(fmt)
+    more = [pa.field("version", pa.int32(), nullable=False), pa.field("session", pa.int32(), nullable=False)]
+    return pa.schema([*plain, *more], metadata=plain.metadata)
 
 
 def reject_schema() -> pa.Schema:

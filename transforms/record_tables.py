@@ -112,7 +112,7 @@ def in_total_order(table: pa.Table) -> pa.Table:
     table = table.combine_chunks()
     file, at = _numbers(table["file"]), _numbers(table["at"])
     dates = _numbers(pc.fill_null(table["sent_ms"], 0))
-    ranks = _ranks(table["thread_id"])
+    ranks = value_ranks(table["thread_id"])
     if not _are_in_archive_order(file, at):
         return table.take(pa.array(np.lexsort((at, file, dates, ranks))))
     # The sorts are stable: what is equal stays in archive order.
@@ -135,7 +135,7 @@ def _numbers(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
     return np.asarray(column.to_numpy(), np.int64)
 
 
-def _ranks(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+def value_ranks(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
     """Each value's place among the different values, in the order of their bytes."""
     if not len(column):
         return np.zeros(0, np.int64)

@@ -42,6 +42,7 @@ setup(
         "stores": [
             "apache-beam[aws,gcp]>=2.77,<2.78",
             "gcp-storage-emulator>=2024.8",
+            "confluent-kafka>=2.11,<3",
             "moto[server,s3]>=5,<6",
         ],
         "test": [

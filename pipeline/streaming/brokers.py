@@ -23,10 +23,17 @@ class KafkaMessages(beam.PTransform):  # type: ignore[misc]
 
     def expand(self, begin: PBegin) -> PCollection:
         options = self._options
+        consumer = {
+            "bootstrap.servers": options.kafka_brokers,
+            "auto.offset.reset": "earliest",
+            # What was read is in the runner's checkpoints.
+            "enable.auto.commit": "false",
+        }
         read = ReadFromKafka(
-            consumer_config={"bootstrap.servers": options.kafka_brokers, "auto.offset.reset": "earliest"},
+            consumer_config=consumer,
             topics=list(options.kafka_topics),
-            timestamp_policy=ReadFromKafka.create_time_policy,
+            # By the messages' own times a partition that nobody writes to would hold event time back for ever.
+            timestamp_policy=ReadFromKafka.processing_time_policy,
             with_metadata=True,
             expansion_service=options.kafka_expansion_service,
         )

@@ -32,7 +32,7 @@ class KafkaMessages(beam.PTransform):  # type: ignore[misc]
         read = ReadFromKafka(
             consumer_config=consumer,
             topics=list(options.kafka_topics),
-            # By the messages' own times a partition that nobody writes to would hold event time back for ever.
+            # By the messages' own times a partition without any would hold event time back for ever.
             timestamp_policy=ReadFromKafka.processing_time_policy,
             with_metadata=True,
             expansion_service=options.kafka_expansion_service,

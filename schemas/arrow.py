@@ -33,12 +33,13 @@ LOGGED = pa.schema(
     ]
 )
 
-# The same on its way into sessions: when it happened, and, once that was given, which session it is in and
-# how often that was given (0 before).
+# The same on its way into sessions: when it happened, how far time had come when it arrived, and, once that
+# was given, which session it is in and how often that was given (0 before).
 STREAMED = pa.schema(
     [
         *LOGGED,
         pa.field("event_ms", pa.int64(), nullable=False),
+        pa.field("arrived_ms", pa.int64(), nullable=False),
         pa.field("session", pa.int32(), nullable=False),
         pa.field("version", pa.int32(), nullable=False),
     ]
@@ -106,13 +107,21 @@ def row_schema(fmt: Format) -> pa.Schema:
     return pa.schema(fields, metadata=metadata)
 
 
+_VERSION_AND_SESSION = [pa.field("version", pa.int32()), pa.field("session", pa.int32())]
+
+
 def session_row_schema(fmt: Format) -> pa.Schema:
     """Schema of the files of a job that never ends, one row a session and version."""
     plain = row_schema(fmt)
-    more = [pa.field("version", pa.int32(), nullable=False), pa.field("session", pa.int32(), nullable=False)]
-    return pa.schema([*plain, *more], metadata=plain.metadata)
+    return pa.schema([*plain, *_VERSION_AND_SESSION], metadata=plain.metadata)
 
 
 def reject_schema() -> pa.Schema:
     """Schema of the rejects' files."""
     return REJECTS.with_metadata({"threadloom.schema_version": SCHEMA_VERSION})
+
+
+def session_reject_schema() -> pa.Schema:
+    """Schema of the rejects of a job that never ends; both more are null where it concerns every dataset."""
+    plain = reject_schema()
+    return pa.schema([*plain, *_VERSION_AND_SESSION], metadata=plain.metadata)

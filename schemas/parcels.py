@@ -7,12 +7,6 @@ from typing import Any
 import msgspec
 
 
-class RecordsParcel(msgspec.Struct, frozen=True, tag="records"):
-    """Records as they were read: a packed table of `STREAMED`."""
-
-    table: bytes
-
-
 class RowsParcel(msgspec.Struct, frozen=True, tag="rows"):
     """Rows of one dataset: a packed table of `session_row_schema`."""
 
@@ -21,16 +15,17 @@ class RowsParcel(msgspec.Struct, frozen=True, tag="rows"):
 
 
 class RejectsParcel(msgspec.Struct, frozen=True, tag="rejects"):
-    """Rejects: a packed table of `reject_schema`."""
+    """What has no place in one dataset's rows: a packed table of `session_reject_schema`."""
 
     table: bytes
 
 
 class ReadParcel(msgspec.Struct, frozen=True, tag="read"):
-    """How much of a source was read: records, messages, and the newest of their times.
+    """Part of a source, as it was read: all of it goes into one commit.
 
     `size` (bytes as stored) and `ranges` are of the whole file, which is read when all of its ranges have
-    `ended`. A broker's source has no end: `ranges` is None, and `size` is of what was read.
+    `ended`. A broker's source has no end: `ranges` is None, and `size` is of what was read. `table` is a
+    packed table of `STREAMED`, `rejects` one of `session_reject_schema`; None where there are none.
     """
 
     source: str
@@ -41,6 +36,8 @@ class ReadParcel(msgspec.Struct, frozen=True, tag="read"):
     records: int
     messages: int
     newest_ms: int | None
+    table: bytes | None
+    rejects: bytes | None
 
 
 class LaneParcel(msgspec.Struct, frozen=True, tag="lane"):
@@ -53,7 +50,7 @@ class LaneParcel(msgspec.Struct, frozen=True, tag="lane"):
     too_late: int
 
 
-Parcel = RecordsParcel | RowsParcel | RejectsParcel | ReadParcel | LaneParcel
+Parcel = RowsParcel | RejectsParcel | ReadParcel | LaneParcel
 
 
 class StreamSource(msgspec.Struct):

@@ -53,5 +53,9 @@ def reject_table(rejects: Sequence[Rejected], paths: Sequence[str]) -> pa.Table:
 
 
 def place_unit(path: str) -> str:
-    """What a place in that file counts: rows of Avro and Parquet, bytes of (unpacked) JSON lines."""
+    """What a place in that source counts: rows of Avro and Parquet, bytes of (unpacked) JSON lines, and of a
+    broker the offsets, or ids, that it gives its messages.
+    """
+    if path.startswith(("kafka://", "pubsub://")):
+        return "offset" if path.startswith("kafka://") else "id"
     return "row" if path.lower().endswith((".avro", ".parquet")) else "byte"

@@ -23,7 +23,7 @@ class SessionRows(msgspec.Struct):
     """The rows of one dataset for sessions that are over, and the records that have no place in them."""
 
     table: pa.Table
-    rejects: list[Rejected]
+    rejects: list[tuple[Rejected, Session]]
 
 
 def converted_sessions(
@@ -42,11 +42,11 @@ def converted_sessions(
     """
     schema = session_row_schema(target.format)
     tables: list[pa.Table] = []
-    rejects: list[Rejected] = []
+    rejects: list[tuple[Rejected, Session]] = []
     empty = list(withdrawn)
     for sessions, records in _one_a_thread(given):
         output = converted_shard(in_total_order(numbered(records, numbers)), target, hooks, duplicates)
-        rejects += output.rejects
+        rejects += [(reject, sessions[str(reject.thread_id)]) for reject in output.rejects]
         rows = pa.concat_tables(output.tables)
         named = [sessions.pop(thread_id) for thread_id in rows["thread_id"].to_pylist()]
         tables.append(_with_sessions(rows, named, schema))

@@ -74,23 +74,32 @@ def latest_known(known: pa.Table) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=KNOWN)
 
 
-def late_threads(arrived: pa.Table, known: pa.Table) -> list[str]:
-    """The threads with a record from before the end of a session that was given already.
+class LateThreads(NamedTuple):
+    """Threads with a record from before the end of a session that was given already, and when the first
+    of these records arrived."""
+
+    ids: list[str]
+    first_arrived_ms: int
+
+
+def late_threads(waiting: pa.Table, known: pa.Table) -> LateThreads:
+    """Which of the threads of the records that wait have late ones.
 
     `known` has one row a thread. Whether that session is still held is for `still_held` to say.
     """
-    new = arrived.filter(pc.equal(arrived["session"], 0))
+    new = waiting.filter(pc.equal(waiting["session"], 0))
     if not new.num_rows or not known.num_rows:
-        return []
-    first = new.group_by("thread_id").aggregate([("event_ms", "min")])
-    at = pc.index_in(first["thread_id"], known["thread_id"].combine_chunks())
+        return LateThreads([], 0)
+    at = pc.index_in(new["thread_id"], known["thread_id"].combine_chunks())
     until = pc.fill_null(known["until_ms"].combine_chunks().take(at.combine_chunks()), NEVER)
-    found: list[str] = first.filter(pc.less(first["event_ms_min"], until))["thread_id"].to_pylist()
-    return found
+    late = new.filter(pc.less(new["event_ms"], until))
+    if not late.num_rows:
+        return LateThreads([], 0)
+    return LateThreads(late["thread_id"].unique().to_pylist(), pc.min(late["arrived_ms"]).as_py())
 
 
-def still_held(held: pa.Table, rule: SessionRule, before_ms: int) -> pa.Table:
-    """The records of sessions that late ones could still join at that time."""
+def still_held(held: pa.Table, rule: SessionRule, moment_ms: int) -> pa.Table:
+    """The records of sessions that one that arrives at that moment could still join."""
     if not held.num_rows:
         return held
     ranks = value_ranks(held["thread_id"])
@@ -100,18 +109,15 @@ def still_held(held: pa.Table, rule: SessionRule, before_ms: int) -> pa.Table:
     begins = np.ones(len(order), bool)
     begins[1:] = (r[1:] != r[:-1]) | (s[1:] != s[:-1])
     last = np.maximum.reduceat(event[order], np.flatnonzero(begins))
-    keep = last + rule.gap_ms + rule.lateness_ms > before_ms
+    keep = last + rule.gap_ms + rule.lateness_ms > moment_ms
     return held.take(pa.array(np.sort(order[keep[np.cumsum(begins) - 1]])))
 
 
-def closing(
-    records: pa.Table, known: pa.Table, rule: SessionRule, now_ms: int, before_ms: int = NEVER
-) -> Closing:
+def closing(records: pa.Table, known: pa.Table, rule: SessionRule, now_ms: int) -> Closing:
     """What a moment makes of the records that wait, and of those held that late ones may join.
 
     `records` is a table of `STREAMED`: of the records that wait, and of every session that is held of the
-    threads with late ones. `known` has one row a thread. `now_ms` is how far event time has come,
-    `before_ms` how far it had come the last time: what arrived since came after that.
+    threads with late ones. `known` has one row a thread. `now_ms` is how far event time has come.
     """
     runs = _runs(records, rule.gap_ms)
     over = runs.last_ms + rule.gap_ms <= now_ms
@@ -125,8 +131,8 @@ def closing(
     held = over & (allowed | ~runs.has_new)
     is_open = ~over
     alone_until = runs.event_ms + rule.gap_ms
-    is_late = runs.is_new & is_given & (alone_until <= before_ms)
-    is_too_late = is_late & ~runs.had_session[of_record] & (alone_until + rule.lateness_ms <= before_ms)
+    is_late = runs.is_new & is_given & (alone_until <= runs.arrived_ms)
+    is_too_late = is_late & ~runs.had_session[of_record] & (alone_until + rule.lateness_ms <= runs.arrived_ms)
     return Closing(
         given=named.filter(pa.array(is_given)),
         withdrawn=_withdrawn(runs, given, numbers, versions, table),
@@ -145,6 +151,7 @@ class _Runs(NamedTuple):
 
     order: Numbers
     event_ms: Numbers
+    arrived_ms: Numbers
     of_record: Numbers
     session: Numbers
     is_new: npt.NDArray[np.bool_]
@@ -170,6 +177,7 @@ def _runs(records: pa.Table, gap_ms: int) -> _Runs:
     return _Runs(
         order,
         e,
+        _numbers(records["arrived_ms"])[order],
         np.cumsum(begins) - 1,
         session,
         is_new,

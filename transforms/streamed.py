@@ -12,26 +12,33 @@ from schemas.arrow import RECORDS, STREAMED
 from schemas.records import Place, Record, Rejected
 from transforms.decode import RECORD_LIMIT, Source, oversized_line, record_of_line
 from transforms.decoded_lines import DecodedBlock, decoded_lines
-from transforms.lines import Lines
+from transforms.lines import BYTE_ORDER_MARK, Lines
 from transforms.record_tables import records_table
 
 
-def streamed(table: pa.Table, source: str, arrived_ms: int | pa.Array) -> pa.Table:
-    """Records of one source (a table of `RECORDS`) as a table of `STREAMED`; when they arrived: all, or each.
+def streamed(table: pa.Table, source: str, came_ms: int | pa.Array) -> pa.Table:
+    """Records of one source (a table of `RECORDS`) as a table of `STREAMED`; when they came: all, or each.
 
-    A record without a date happened when it arrived; its conversion goes on knowing none.
+    A record without a date happened when it came; its conversion goes on knowing none.
     """
     count = table.num_rows
+    came = pa.scalar(came_ms, pa.int64()) if isinstance(came_ms, int) else came_ms
     columns = {
         **{name: table[name] for name in table.column_names if name != "file"},
         "source": pa.repeat(pa.scalar(source), count),
-        "event_ms": pc.coalesce(
-            table["sent_ms"], pa.scalar(arrived_ms) if isinstance(arrived_ms, int) else arrived_ms
-        ),
+        "event_ms": pc.coalesce(table["sent_ms"], came),
+        "arrived_ms": pa.repeat(pa.scalar(0, pa.int64()), count),
         "session": pa.repeat(pa.scalar(0, pa.int32()), count),
         "version": pa.repeat(pa.scalar(0, pa.int32()), count),
     }
     return pa.Table.from_arrays([columns[field.name] for field in STREAMED], schema=STREAMED)
+
+
+def arrived(table: pa.Table, arrived_ms: int) -> pa.Table:
+    """The records, with how far time had come when they arrived."""
+    at = STREAMED.get_field_index("arrived_ms")
+    times = pa.repeat(pa.scalar(arrived_ms, pa.int64()), table.num_rows)
+    return table.set_column(at, STREAMED.field(at), times)
 
 
 def source_numbers(sources: Sequence[str]) -> dict[str, int]:
@@ -49,23 +56,31 @@ def numbered(table: pa.Table, numbers: Mapping[str, int]) -> pa.Table:
 
 
 def decoded_values(values: Sequence[bytes], places: Sequence[int], source: Source) -> DecodedBlock:
-    """The records and rejects of messages of one partition; `places` are their places in it."""
-    whole = [len(value) <= RECORD_LIMIT and b"\n" not in value for value in values]
-    lines = [value for value, is_line in zip(values, whole, strict=True) if is_line]
-    offsets = np.array([at for at, is_line in zip(places, whole, strict=True) if is_line], np.int64)
-    table, rejects = decoded_lines(_lines(lines, offsets), 0, source)
-    others, refused = _one_by_one(
-        [(value, at) for value, at, is_line in zip(values, places, whole, strict=True) if not is_line], source
-    )
-    return DecodedBlock(pa.concat_tables([table, others]), [*rejects, *refused])
+    """The records and rejects of messages of one partition; `places` are their places in it.
+
+    As in a file, what is blank is nothing at all, and a byte-order mark in front is not part of a record.
+    """
+    filled = [
+        (value.removeprefix(BYTE_ORDER_MARK), at)
+        for value, at in zip(values, places, strict=True)
+        if value.strip()
+    ]
+    lines = [(value, at) for value, at in filled if _is_line(value)]
+    others = [(value, at) for value, at in filled if not _is_line(value)]
+    table, rejects = decoded_lines(_lines(lines), 0, source)
+    more, refused = _one_by_one(others, source)
+    return DecodedBlock(pa.concat_tables([table, more]), [*rejects, *refused])
 
 
-def _lines(lines: Sequence[bytes], offsets: np.ndarray) -> Lines:
-    text = b"\n".join(lines)
-    sizes = np.array([len(line) for line in lines], np.int64)
+def _is_line(value: bytes) -> bool:
+    return len(value) <= RECORD_LIMIT and b"\n" not in value
+
+
+def _lines(values: Sequence[tuple[bytes, int]]) -> Lines:
+    text = b"\n".join(value for value, _at in values)
+    sizes = np.array([len(value) for value, _at in values], np.int64)
     ends = np.cumsum(sizes + 1) - 1
-    filled = np.flatnonzero([bool(line.strip()) for line in lines])
-    return Lines(text, ends - sizes, ends, offsets, [], len(text)).at(filled)
+    return Lines(text, ends - sizes, ends, np.array([at for _value, at in values], np.int64), [], len(text))
 
 
 def _one_by_one(values: Sequence[tuple[bytes, int]], source: Source) -> tuple[pa.Table, list[Rejected]]:

@@ -22,7 +22,7 @@ from apache_beam.pvalue import PCollection
 from apache_beam.transforms.userstate import BagStateSpec, ReadModifyWriteStateSpec
 from apache_beam.utils.shared import Shared
 
-from pipeline.streaming.log import Prepared, Preparing, prepared
+from pipeline.streaming.log import Prepared, Preparing, makes_files, prepared
 from pipeline.streaming.parcels import TICK, Keyed, opened
 from pipeline.streaming.publisher import Publisher
 from pipeline.streaming.status import Status, write_status
@@ -99,8 +99,7 @@ class _CommitParcels(beam.DoFn):  # type: ignore[misc]
             parcel = opened(packed)
             if isinstance(parcel, ReadParcel | LaneParcel):
                 gathering.status.add(parcel)
-            else:
-                # What makes no file makes no commit either.
+            if makes_files(parcel):
                 gathering.since_ms = gathering.since_ms or now_ms
         if self._is_due(gathering, now_ms, is_tick=packed == TICK):
             yield self._prepare(gathering, waiting, now_ms)

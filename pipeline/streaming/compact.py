@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
+import os
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -76,7 +77,8 @@ def compaction(
     inputs = [InputFile(one.path, one.bytes, FileFormat(one.format)) for one in sources]
     shards = shards_for([(file.format, file.size) for file in inputs], num_shards)
     files = ShardFiles(output, uuid.uuid4().hex, shards)
-    check_output(options, [InputFile(source.rstrip("/") + "/_", 0, FileFormat.PARQUET)])
+    check_apart(source, output)
+    check_output(options, [])
     logged = [
         (FileSystems.join(source, *file.path.split("/")), file.bytes)
         for commit in commits
@@ -96,6 +98,16 @@ def compaction(
         spill_folder(files, in_process=in_process),
         sum(size for _path, size in logged),
     )
+
+
+def check_apart(source: str, output: str) -> None:
+    """Raises UsageError where one of the folders lies in the other."""
+    one, other = (path if "://" in path else os.path.realpath(path) for path in (source, output))
+    one, other = one.rstrip("/") + "/", other.rstrip("/") + "/"
+    if one.startswith(other) or other.startswith(one):
+        raise UsageError(
+            f"compact: {output!r} and {source!r} must lie apart, what is read must stay as it is"
+        )
 
 
 def _options(commit: CommitManifest, output: str, num_shards: int | None, *, overwrite: bool) -> RunOptions:
@@ -134,7 +146,7 @@ def check_sums(sources: Sequence[StreamSource], logged: Sequence[str]) -> None:
     """Raises JobError unless the log holds as many records of each source as were read of it."""
     counted: Counter[str] = Counter()
     for path in logged:
-        name = "source" if f"/{RECORDS_FOLDER}/" in path else "source_file"
+        name = "source" if holds_records(path) else "source_file"
         with _opened(path) as file:
             for batch in file.iter_batches(columns=[name] if name == "source" else [name, "dataset"]):
                 names = batch[name] if name == "source" else batch.filter(batch["dataset"].is_null())[name]
@@ -146,9 +158,14 @@ def check_sums(sources: Sequence[StreamSource], logged: Sequence[str]) -> None:
             )
 
 
+def holds_records(path: str) -> bool:
+    """Whether a file of a commit holds records: else it holds rejects."""
+    return path.rsplit("/", 2)[-2] == RECORDS_FOLDER
+
+
 def blocks_of_log(split: Split, numbers: Mapping[str, int]) -> Iterator[Block]:
     """The records, or the rejects, of one file of a commit, by the numbers of their sources."""
-    is_records = f"/{RECORDS_FOLDER}/" in split.path
+    is_records = holds_records(split.path)
     with _opened(split.path) as file:
         rows = max(1, file.metadata.num_rows)
         size = FileSystems.match([split.path])[0].metadata_list[0].size_in_bytes

@@ -12,7 +12,7 @@ from schemas.parcels import RejectsParcel, RowsParcel
 from transforms.convert import Target
 from transforms.dofns import HookSpec
 from transforms.record_tables import packed_table
-from transforms.rejects import reject_table
+from transforms.session_rejects import session_reject_table
 from transforms.session_rows import converted_sessions
 from transforms.streamed import source_numbers
 from transforms.threads import Duplicates
@@ -38,5 +38,5 @@ class ConvertSessions(beam.DoFn):  # type: ignore[misc]
             packed = packed_table(rows.table).to_pybytes()
             yield addressed(RowsParcel(self._target.dataset.value, packed))
         if rows.rejects:
-            table = reject_table(rows.rejects, list(numbers))
+            table = session_reject_table(rows.rejects, list(numbers))
             yield addressed(RejectsParcel(packed_table(table).to_pybytes()))

@@ -16,7 +16,7 @@ from apache_beam.io.filesystems import FileSystems
 from pipeline.commit import check_present, delete_present, make_folder, move, read_bytes
 from pipeline.manifest import manifest_bytes
 from pipeline.writing import TEMPORARY, Receipt, file_problem, written_file
-from schemas.arrow import LOGGED, STREAMED, reject_schema, session_row_schema
+from schemas.arrow import LOGGED, STREAMED, session_reject_schema, session_row_schema
 from schemas.errors import JobError
 from schemas.formats import SCHEMA_VERSION, Format
 from schemas.parcels import (
@@ -25,7 +25,6 @@ from schemas.parcels import (
     LaneParcel,
     Parcel,
     ReadParcel,
-    RecordsParcel,
     RejectsParcel,
     RowsParcel,
     StreamSource,
@@ -63,14 +62,15 @@ def prepared(preparing: Preparing, number: int, parcels: Iterable[Parcel], now_m
     sources: dict[str, StreamSource] = {}
     late = too_late = 0
     for parcel in parcels:
-        if isinstance(parcel, RecordsParcel):
-            folders.setdefault(RECORDS_FOLDER, []).append(parcel.table)
-        elif isinstance(parcel, RowsParcel):
+        if isinstance(parcel, RowsParcel):
             folders.setdefault(parcel.dataset, []).append(parcel.table)
         elif isinstance(parcel, RejectsParcel):
             folders.setdefault(REJECTED, []).append(parcel.table)
         elif isinstance(parcel, ReadParcel):
             count_read(sources, parcel)
+            for folder, packed in ((RECORDS_FOLDER, parcel.table), (REJECTED, parcel.rejects)):
+                if packed is not None:
+                    folders.setdefault(folder, []).append(packed)
         elif isinstance(parcel, LaneParcel):
             late, too_late = late + parcel.late, too_late + parcel.too_late
     receipts = [
@@ -94,12 +94,20 @@ def prepared(preparing: Preparing, number: int, parcels: Iterable[Parcel], now_m
     return Prepared(number, token, receipts, manifest_bytes(msgspec.to_builtins(manifest)))
 
 
+def makes_files(parcel: Parcel) -> bool:
+    """Whether a parcel goes into a file; what does not makes no commit of its own."""
+    if isinstance(parcel, ReadParcel):
+        return parcel.table is not None or parcel.rejects is not None
+    return not isinstance(parcel, LaneParcel)
+
+
 def count_read(sources: dict[str, StreamSource], parcel: ReadParcel) -> None:
     """Adds what was read of a source."""
-    source = sources.setdefault(
-        parcel.source, StreamSource(parcel.source, parcel.format, parcel.size, parcel.ranges)
-    )
-    if parcel.ranges is None and source.records:
+    source = sources.get(parcel.source)
+    if source is None:
+        source = StreamSource(parcel.source, parcel.format, parcel.size, parcel.ranges)
+        sources[parcel.source] = source
+    elif parcel.ranges is None:
         source.bytes += parcel.size
     source.ended += parcel.ended
     source.records += parcel.records
@@ -107,6 +115,7 @@ def count_read(sources: dict[str, StreamSource], parcel: ReadParcel) -> None:
 
 
 def _written(preparing: Preparing, number: int, folder: str, packed: list[bytes], token: str) -> Receipt:
+    by: tuple[str, ...]
     if folder in preparing.formats:
         schema = session_row_schema(Format(preparing.formats[folder]))
         by = ("thread_id", "session", "version")
@@ -115,7 +124,7 @@ def _written(preparing: Preparing, number: int, folder: str, packed: list[bytes]
         schema, by = LOGGED, ("thread_id", "source", "at")
         table = unpacked_tables(packed, STREAMED).select(schema.names)
     else:
-        schema, by = reject_schema(), ("source_file", "place", "dataset")
+        schema, by = session_reject_schema(), ("source_file", "place", "dataset", "version")
         table = unpacked_tables(packed, schema)
     table = table.sort_by([(column, "ascending") for column in by])
     name = f"{folder}/commit-{number:08d}.parquet"
@@ -180,7 +189,6 @@ class CommitLog:
             with FileSystems.create(waiting, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
                 stream.write(entry.manifest)
             FileSystems.rename([waiting], [self.path(entry.number)])
-            self._drop_other_attempts(entry.number)
         except JobError:
             raise
         except Exception as error:  # each file system raises errors of its own
@@ -188,8 +196,8 @@ class CommitLog:
                 f"cannot publish commit {entry.number} to {self.output}: {file_problem(error)}"
             ) from error
 
-    def _drop_other_attempts(self, number: int) -> None:
-        """Takes away what attempts at this commit left that no checkpoint knows."""
+    def drop_attempts(self, number: int) -> None:
+        """Takes away what other attempts at a published commit have left: no checkpoint knows them."""
         pattern = FileSystems.join(self.output, TEMPORARY, f"commit-{number:08d}-*")
         delete_present(
             [meta.path for result in FileSystems.match([pattern]) for meta in result.metadata_list]

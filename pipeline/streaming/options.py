@@ -6,14 +6,19 @@ import re
 
 import msgspec
 
+from pipeline.options import MAX_SHARDS
 from schemas.errors import UsageError
 from transforms.sessions import SessionRule
 
 LANES = 8
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
+# So long that nobody waits for it, and short enough for every clock.
+_LONGEST_MS = 3650 * _UNITS["d"]
+_DURATION = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([a-z]*)", re.ASCII)
 _SIZES = {"": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
-_SIZE = re.compile(r"(\d+)\s*([a-z]*)")
+# What gathers for a commit is held in memory when it is written.
+_LARGEST_COMMIT = 4 << 30
+_SIZE = re.compile(r"(\d{1,15})\s*([a-z]*)", re.ASCII)
 
 
 class StreamOptions(msgspec.Struct, frozen=True):
@@ -44,16 +49,20 @@ class StreamOptions(msgspec.Struct, frozen=True):
                 f"--streaming reads one source, and {given} is given: --watch, --kafka_topic or "
                 "--pubsub_subscription"
             )
+        if any(not pattern for pattern in self.watch):
+            raise UsageError("--watch '' is no pattern")
         for option, value, least in (
             ("session_gap", self.gap_ms, 1),
             ("allowed_lateness", self.lateness_ms, 0),
             ("commit_every", self.commit_ms, 100),
             ("poll_every", self.poll_ms, 100),
         ):
-            if value < least:
-                raise UsageError(f"--{option} of {value} ms is less than {least} ms")
-        if self.commit_bytes < 1:
-            raise UsageError(f"--commit_bytes {self.commit_bytes} is less than 1")
+            if not least <= value <= _LONGEST_MS:
+                raise UsageError(f"--{option} of {value} ms is not between {least} ms and 3650 days")
+        if not 1 <= self.commit_bytes <= _LARGEST_COMMIT:
+            raise UsageError(f"--commit_bytes {self.commit_bytes} is not between 1 and {_LARGEST_COMMIT}")
+        if not 1 <= self.lanes <= MAX_SHARDS:
+            raise UsageError(f"--num_shards {self.lanes} is not between 1 and {MAX_SHARDS}")
 
     @property
     def rule(self) -> SessionRule:
@@ -80,7 +89,10 @@ def milliseconds(option: str, value: str) -> int:
     unit = _UNITS.get(found[2] or "s") if found else None
     if found is None or unit is None:
         raise UsageError(f"--{option} {value!r} is no duration: seconds, or a number with ms, s, m, h or d")
-    return round(float(found[1]) * unit)
+    exact = float(found[1]) * unit
+    if 0 < exact < 1:
+        raise UsageError(f"--{option} {value!r} is less than a millisecond")
+    return round(exact)
 
 
 def size_in_bytes(option: str, value: str) -> int:

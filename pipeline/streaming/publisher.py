@@ -26,6 +26,7 @@ class Publisher:
                 raise problem
             count = 0
             while count < len(entries) and self._log.is_published(entries[count]):
+                self._log.drop_attempts(entries[count].number)
                 self._seen.discard(entries[count].token)
                 count += 1
             return count

@@ -18,11 +18,11 @@ from pipeline.reading import blocks_of_split
 from pipeline.streaming.parcels import addressed
 from pipeline.streaming.watch import FileSplit
 from schemas.arrow import RECORDS
-from schemas.parcels import Parcel, ReadParcel, RecordsParcel, RejectsParcel
+from schemas.parcels import ReadParcel
 from schemas.records import Rejected
 from transforms.decode import Source
 from transforms.record_tables import by_shard, packed_table
-from transforms.rejects import reject_table
+from transforms.session_rejects import read_reject_table
 from transforms.streamed import decoded_values, streamed
 
 PARCELS = "parcels"
@@ -92,11 +92,8 @@ class _ReadFile(beam.DoFn):  # type: ignore[misc]
         batch = read_batch(path, tables, rejects, arrived_ms)
         self._records.inc(batch.records)
         yield from by_lane(batch, self._lanes)
-        for parcel in (
-            *batch.parcels(),
-            batch.read(file.split.format.value, file.size, file.ranges, ended),
-        ):
-            yield TaggedOutput(PARCELS, addressed(parcel))
+        parcel = batch.parcel(file.split.format.value, file.size, file.ranges, ended)
+        yield TaggedOutput(PARCELS, addressed(parcel))
 
 
 class _ReadMessages(beam.DoFn):  # type: ignore[misc]
@@ -137,8 +134,7 @@ class _ReadMessages(beam.DoFn):  # type: ignore[misc]
             batch = read_batch(source, [table], rejects, arrived)
             self._records.inc(batch.records)
             yield from by_lane(batch, self._lanes)
-            for parcel in (*batch.parcels(), batch.read("messages", _size_as_lines(values))):
-                yield TaggedOutput(PARCELS, addressed(parcel))
+            yield TaggedOutput(PARCELS, addressed(batch.parcel("messages", _size_as_lines(values))))
 
 
 def _size_as_lines(values: Sequence[bytes]) -> int:
@@ -157,31 +153,33 @@ class ReadBatch(NamedTuple):
     def records(self) -> int:
         return int(self.table.num_rows) + len(self.rejects)
 
-    def parcels(self) -> Iterator[Parcel]:
+    def parcel(self, file_format: str, size: int, ranges: int | None = None, ended: int = 0) -> ReadParcel:
         """What the commits log of it."""
-        if self.table.num_rows:
-            yield RecordsParcel(packed_table(self.table).to_pybytes())
-        if self.rejects:
-            table = reject_table(self.rejects, [self.source])
-            yield RejectsParcel(packed_table(table).to_pybytes())
-
-    def read(self, file_format: str, size: int, ranges: int | None = None, ended: int = 0) -> ReadParcel:
-        """How much was read."""
-        newest = pc.max(self.table["event_ms"]).as_py()
-        messages = (pc.sum(self.table["messages"]).as_py() or 0) + sum(one.messages for one in self.rejects)
-        return ReadParcel(self.source, file_format, size, ranges, ended, self.records, messages, newest)
+        rejects = read_reject_table(self.rejects, self.source) if self.rejects else None
+        return ReadParcel(
+            self.source,
+            file_format,
+            size,
+            ranges,
+            ended,
+            self.records,
+            (pc.sum(self.table["messages"]).as_py() or 0) + sum(one.messages for one in self.rejects),
+            pc.max(self.table["event_ms"]).as_py(),
+            packed_table(self.table).to_pybytes() if self.table.num_rows else None,
+            None if rejects is None else packed_table(rejects).to_pybytes(),
+        )
 
 
 def read_batch(
-    source: str, tables: list[pa.Table], rejects: list[Rejected], arrived_ms: int | Mapping[int, int]
+    source: str, tables: list[pa.Table], rejects: list[Rejected], came_ms: int | Mapping[int, int]
 ) -> ReadBatch:
-    """The batch of these tables of `RECORDS`; when a record arrived may differ by its place."""
+    """The batch of these tables of `RECORDS`; when a record came may differ by its place."""
     table = pa.concat_tables(tables) if tables else None
     if table is None or not table.num_rows:
         return ReadBatch(source, streamed(RECORDS.empty_table(), source, 0), rejects)
-    if isinstance(arrived_ms, int):
-        return ReadBatch(source, streamed(table, source, arrived_ms), rejects)
-    times = pa.array([arrived_ms[at] for at in table["at"].to_pylist()], pa.int64())
+    if isinstance(came_ms, int):
+        return ReadBatch(source, streamed(table, source, came_ms), rejects)
+    times = pa.array([came_ms[at] for at in table["at"].to_pylist()], pa.int64())
     return ReadBatch(source, streamed(table, source, times), rejects)
 
 

@@ -34,6 +34,7 @@ from transforms.sessions import (
     latest_known,
     still_held,
 )
+from transforms.streamed import arrived
 
 LANE_PARCELS = "lane"
 
@@ -105,10 +106,13 @@ class _CloseSessions(beam.DoFn):  # type: ignore[misc]
         due: Any = beam.DoFn.TimerParam(DUE),
     ) -> None:
         _key, packed = element
-        waiting.add(packed)
         lane = _lane(lane_state)
-        first = int(pc.min(unpacked_tables([packed], STREAMED)["event_ms"]).as_py())
-        over = max(first + self._rule.gap_ms, time.micros // 1000)
+        # Time has come as far as the lane knows, or farther: sources that have no watermark but the clock
+        # stamp an element with when it came.
+        now_ms = max(lane.come_to_ms, time.micros // 1000)
+        records = arrived(unpacked_tables([packed], STREAMED), now_ms)
+        waiting.add(packed_table(records).to_pybytes())
+        over = max(int(pc.min(records["event_ms"]).as_py()) + self._rule.gap_ms, time.micros // 1000)
         if lane.due_ms is None or over < lane.due_ms:
             lane.due_ms = over
             lane_state.write(_ENCODER.encode(lane))
@@ -132,27 +136,29 @@ class _CloseSessions(beam.DoFn):  # type: ignore[misc]
             if done.given.num_rows or done.withdrawn:
                 yield Given(done.given, done.withdrawn)
             yield TaggedOutput(LANE_PARCELS, addressed(self._counted(key, done)))
+        elif lane.due_ms is None:
+            self._drop_expired(lane, now_ms, held)
         lane.come_to_ms = now_ms
-        self._drop_expired(lane, now_ms, held)
         lane_state.write(_ENCODER.encode(lane))
-        if lane.due_ms is not None or lane.held:
-            due.set(self._moment(lane))
+        if (moment := self._moment(lane)) is not None:
+            due.set(moment)
 
     def _closed(self, lane: _Lane, now_ms: int, waiting: Any, held: Any, known: Any) -> Closing:
         """Closes what is over at that moment, and writes back what waits and what is held."""
         records = unpacked_tables(waiting.read(), STREAMED)
         known_now = latest_known(unpacked_tables(known.read(), KNOWN))
         late = late_threads(records, known_now)
-        if late and lane.held:
-            kept = still_held(unpacked_tables(held.read(), STREAMED), self._rule, lane.come_to_ms)
-            joined = pc.is_in(kept["thread_id"], pa.array(late, pa.string()))
+        if late.ids and lane.held:
+            kept = still_held(unpacked_tables(held.read(), STREAMED), self._rule, late.first_arrived_ms)
+            joined = pc.is_in(kept["thread_id"], pa.array(late.ids, pa.string()))
             records = pa.concat_tables([records, kept.filter(joined)])
             self._hold_only(lane, held, kept.filter(pc.invert(joined)))
-        done = closing(records, known_now, self._rule, now_ms, lane.come_to_ms)
+        done = closing(records, known_now, self._rule, now_ms)
         waiting.clear()
         if done.open.num_rows:
             waiting.add(packed_table(done.open).to_pybytes())
         self._hold(lane, held, done.held)
+        self._drop_expired(lane, now_ms, held)
         self._note(lane, known, known_now, done.known)
         lane.due_ms = done.due_ms
         return done
@@ -171,7 +177,10 @@ class _CloseSessions(beam.DoFn):  # type: ignore[misc]
         lane.held.append(_Held(len(packed), last + self._rule.gap_ms + self._rule.lateness_ms))
 
     def _drop_expired(self, lane: _Lane, now_ms: int, held: Any) -> None:
-        """Rewrites what is held when most of it is too old to be of use."""
+        """Rewrites what is held when most of it is too old to be of use.
+
+        Not while there are records that nobody has looked at: they may have come in time to join it.
+        """
         expired = sum(one.size for one in lane.held if one.until_ms <= now_ms)
         if not expired or 2 * expired < sum(one.size for one in lane.held):
             return
@@ -188,7 +197,7 @@ class _CloseSessions(beam.DoFn):  # type: ignore[misc]
             return
         lane.known_threads = max(lane.known_threads, before.num_rows)
         lane.known_rows += more.num_rows
-        if lane.known_rows > 2 * lane.known_threads + 1024:
+        if lane.known_rows > 2 * lane.known_threads + 64:
             everything = latest_known(pa.concat_tables([before, more]))
             known.clear()
             known.add(packed_table(everything).to_pybytes())
@@ -196,17 +205,19 @@ class _CloseSessions(beam.DoFn):  # type: ignore[misc]
         else:
             known.add(packed_table(more).to_pybytes())
 
-    def _moment(self, lane: _Lane) -> Timestamp:
+    def _moment(self, lane: _Lane) -> Timestamp | None:
         """When to look again: the next session's end or the next expiry, but not much sooner than a granule.
 
         Messages that come in a crowd would otherwise make as many moments as they have sessions.
         """
-        moments = [one.until_ms for one in lane.held]
+        moments = [one.until_ms for one in lane.held if one.until_ms > lane.come_to_ms]
         if lane.due_ms is not None:
             moments.append(lane.due_ms)
+        if not moments:
+            return None
         granules = -(-min(moments) // self._granule_ms)
         least = lane.come_to_ms // self._granule_ms + 1
-        return Timestamp.of(max(granules, least) * self._granule_ms / 1000)
+        return Timestamp(micros=max(granules, least) * self._granule_ms * 1000)
 
     def _counted(self, lane: int, done: Closing) -> LaneParcel:
         given = _sessions_in(done.given)

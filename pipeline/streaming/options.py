@@ -16,6 +16,10 @@ _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 8
 _LONGEST_MS = 3650 * _UNITS["d"]
 _DURATION = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([a-z]*)", re.ASCII)
 _SIZES = {"": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
+# As Google names them.
+_SUBSCRIPTION = re.compile(
+    r"projects/[a-z][-a-z0-9:.]{4,61}[a-z0-9]/subscriptions/[a-zA-Z][-_.~+%a-zA-Z0-9]{2,254}"
+)
 # What gathers for a commit is held in memory when it is written.
 _LARGEST_COMMIT = 4 << 30
 _SIZE = re.compile(r"(\d{1,15})\s*([a-z]*)", re.ASCII)
@@ -48,6 +52,11 @@ class StreamOptions(msgspec.Struct, frozen=True):
             raise UsageError(
                 f"--streaming reads one source, and {given} is given: --watch, --kafka_topic or "
                 "--pubsub_subscription"
+            )
+        if self.pubsub_subscription and not _SUBSCRIPTION.fullmatch(self.pubsub_subscription):
+            raise UsageError(
+                f"--pubsub_subscription {self.pubsub_subscription!r} is not of the form "
+                "projects/PROJECT/subscriptions/NAME"
             )
         if any(not pattern for pattern in self.watch):
             raise UsageError("--watch '' is no pattern")

@@ -26,7 +26,7 @@ from schemas.errors import JobError, UsageError
 from transforms.convert import Target
 from transforms.dofns import HookSpec
 
-STREAMING_CONFIGS = ("flink_streaming", "flink_streaming_local", "prism_streaming", "dataflow_streaming")
+STREAMING_CONFIGS = ("flink_streaming", "flink_streaming_local", "dataflow_streaming")
 _LINE_SECONDS = 60.0
 _LOOK_SECONDS = 1.0
 _ENDED = (PipelineState.DONE, PipelineState.FAILED, PipelineState.CANCELLED, PipelineState.DRAINED)
@@ -147,10 +147,12 @@ def _stay_with(job: PipelineResult, output: str, lines: TextIO | None) -> None:
             if lines is not None and time.monotonic() - printed >= _LINE_SECONDS:
                 printed = time.monotonic()
                 _print_line(output, lines)
-    except BaseException:
+    except KeyboardInterrupt:
         with contextlib.suppress(Exception):
             job.cancel()
         raise
+    except Exception as error:  # whatever the runner's client raises when nobody answers
+        raise JobError("the job server does not answer any more; the job itself may go on") from error
     if state == PipelineState.FAILED:
         raise JobError("the runner ended the job as FAILED: its log says why")
     if lines is not None:

@@ -16,6 +16,7 @@ from stores import Store
 
 from pipeline.arguments import expanded, parser
 from pipeline.beam_options import beam_options
+from pipeline.streaming.arguments import STREAM_ONLY
 
 CONFIGS = ROOT / "runner_configs"
 IMAGE = "threadloom-worker:0.1.0"
@@ -100,6 +101,40 @@ def test_translation(file: str, gs: Store) -> None:
     assert not [name for name in gs.objects() if name.startswith("out/")]
 
 
+@pytest.mark.live
+def test_translation_of_a_job_that_never_ends(gs: Store) -> None:
+    subscription = "projects/a-project/subscriptions/chat"
+    what = ["--streaming", f"--pubsub_subscription={subscription}", f"--output={gs.root}/out"]
+    code, said = here("run", *what, "--dataset=both", f"@{CONFIGS / 'dataflow_streaming.args'}", *where(gs))
+    assert code == 0, said
+    job, pipeline = staged(gs)
+    assert job["type"] == "JOB_TYPE_STREAMING"
+    assert "enable_streaming_engine" in job["environment"]["experiments"]
+    (pool,) = job["environment"]["workerPools"]
+    assert [image["containerImage"] for image in pool["sdkHarnessContainerImages"]] == [IMAGE]
+    assert [package["name"] for package in pool["packages"]] == ["submission_environment_dependencies.txt"]
+
+    transforms = pipeline.components.transforms.values()
+    (read,) = [one for one in transforms if one.spec.urn == "beam:transform:pubsub_read:v1"]
+    assert subscription.encode() in read.spec.payload
+    # No shuffle but by state: a lane's sessions, and the commits.
+    assert not [one.unique_name for one in transforms if one.spec.urn == GROUP_BY_KEY]
+    keyed = {one.unique_name for one in transforms if _has_state(one)}
+    assert keyed == {
+        "Commit/Gather and commit",
+        "Group into sessions/Close sessions/ParDo(_CloseSessions)",
+    }
+    assert not [name for name in gs.objects() if name.startswith("out/")]
+
+
+def _has_state(transform: Any) -> bool:
+    from apache_beam.portability.api import beam_runner_api_pb2
+
+    if transform.spec.urn != "beam:transform:pardo:v1":
+        return False
+    return bool(beam_runner_api_pb2.ParDoPayload.FromString(transform.spec.payload).state_specs)
+
+
 def metadata() -> dict[str, Any]:
     content: dict[str, Any] = json.loads((CONFIGS / "dataflow_flex" / "metadata.json").read_text())
     return content
@@ -110,8 +145,9 @@ def own_options() -> dict[str, Any]:
     return {action.dest: action for action in run._actions if action.dest != "help"}
 
 
-# Options that a started job no longer heeds, or that only the in-process runner does.
-NOT_IN_A_TEMPLATE = {"no_wait", "max_rejected", "in_memory_anyway", "quiet"}
+# Options that a started job no longer heeds, or that only the in-process runner does; and those of a job that
+# never ends, for which there is no template.
+NOT_IN_A_TEMPLATE = {"no_wait", "max_rejected", "in_memory_anyway", "quiet", "streaming", *STREAM_ONLY}
 
 
 def test_the_template_has_our_options_and_no_others() -> None:

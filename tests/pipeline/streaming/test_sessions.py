@@ -11,7 +11,7 @@ from typing import Any
 import apache_beam as beam
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
-from apache_beam.testing.test_stream import TestStream
+from apache_beam.testing import test_stream
 from product import rows, run, write_lines
 from streaming import stamped
 
@@ -96,7 +96,7 @@ class Played:
         self.too_late = sum(lane.too_late for lane in lanes)
 
     def _play(self, events: list[Arrives | Watermark]) -> list[Any]:
-        elements = TestStream().advance_watermark_to(START - 1)
+        elements = test_stream.TestStream().advance_watermark_to(START - 1)
         for event in events:
             if isinstance(event, Watermark):
                 elements = elements.advance_watermark_to(START + event.seconds)

@@ -12,7 +12,7 @@ import pytest
 from flink import Flink, flink
 from kafka import kafka
 from product import hashes, manifest, rejects, run, threadloom, write_lines
-from streaming import Stream, Talk, commits, committed_rows, drop, latest_rows
+from streaming_job import Stream, Talk, commits, committed_rows, drop, latest_rows
 
 pytestmark = pytest.mark.live
 

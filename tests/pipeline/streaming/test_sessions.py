@@ -13,7 +13,7 @@ import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.testing import test_stream
 from product import rows, run, write_lines
-from streaming import stamped
+from streaming_job import stamped
 
 from pipeline.options import RunOptions
 from pipeline.streaming.graph import StreamPlan, written_parcels

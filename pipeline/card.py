@@ -32,6 +32,11 @@ _FEATURES = """\
       dtype: string
     - name: detail
       dtype: string"""
+_VERSION_AND_SESSION = """
+  - name: version
+    dtype: int32
+  - name: session
+    dtype: int32"""
 _ROLES_AND_TEXT = """\
     list:
     - name: role
@@ -56,9 +61,7 @@ def dataset_card(manifest: Mapping[str, Any]) -> str:
     if described:
         lines.append("dataset_info:")
         for name in described:
-            own = datasets[name]["format"] == Format.MESSAGES.value
-            lines += [f"- config_name: {name}", "  features:"]
-            lines.append(_FEATURES.format(messages=_ROLES_AND_TEXT if own else _JSON))
+            lines += _features(name, datasets[name]["format"])
     lines += ["---", "", "# Conversations", "", "Written by Threadloom. One row a thread.", ""]
     lines += ["| dataset | format | rows | messages |", "|---|---|---|---|"]
     for name, dataset in datasets.items():
@@ -72,6 +75,37 @@ def dataset_card(manifest: Mapping[str, Any]) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def stream_card(formats: Mapping[str, str]) -> str:
+    """The card of a job that never ends; `formats` by dataset."""
+    first = next(iter(formats))
+    lines = ["---", "configs:", *(line for name in formats for line in _config(name, first)), "dataset_info:"]
+    for name, fmt in formats.items():
+        lines += _features(name, fmt)
+        lines[-1] += _VERSION_AND_SESSION
+    lines += [
+        "---",
+        "",
+        "# Conversations that go on",
+        "",
+        "Written by Threadloom. One row a session and version:",
+    ]
+    lines += [
+        "of each thread and session the row with the highest version counts, where it has messages.",
+        "",
+        *_snippet(first),
+        "`_commits/` says which files are whole, and what was read for them; `threadloom compact` makes one",
+        "row a thread of all that is there.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _features(name: str, fmt: str) -> list[str]:
+    own = fmt == Format.MESSAGES.value
+    features = _FEATURES.format(messages=_ROLES_AND_TEXT if own else _JSON)
+    return [f"- config_name: {name}", "  features:", features]
 
 
 def _config(name: str, first: str) -> list[str]:

@@ -13,7 +13,8 @@ import msgspec
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
-from pipeline.commit import check_present, delete_present, make_folder, move, read_bytes
+from pipeline.card import stream_card
+from pipeline.commit import CARD, check_present, delete_present, make_folder, move, read_bytes
 from pipeline.manifest import manifest_bytes
 from pipeline.writing import TEMPORARY, Receipt, file_problem, written_file
 from schemas.arrow import LOGGED, STREAMED, session_reject_schema, session_row_schema
@@ -183,18 +184,23 @@ class CommitLog:
                 make_folder(FileSystems.join(self.output, receipt.name.split("/")[0]))
                 move(receipt.temporary, FileSystems.join(self.output, *receipt.name.split("/")))
             make_folder(FileSystems.join(self.output, COMMITS))
-            waiting = FileSystems.join(
-                self.output, TEMPORARY, f"commit-{entry.number:08d}-{entry.token}.json"
-            )
-            with FileSystems.create(waiting, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
-                stream.write(entry.manifest)
-            FileSystems.rename([waiting], [self.path(entry.number)])
+            if entry.number == 1:
+                formats = msgspec.json.decode(entry.manifest, type=CommitManifest).formats
+                self._write(entry, "md", FileSystems.join(self.output, CARD), stream_card(formats).encode())
+            self._write(entry, "json", self.path(entry.number), entry.manifest)
         except JobError:
             raise
         except Exception as error:  # each file system raises errors of its own
             raise JobError(
                 f"cannot publish commit {entry.number} to {self.output}: {file_problem(error)}"
             ) from error
+
+    def _write(self, entry: Prepared, kind: str, path: str, content: bytes) -> None:
+        name = f"commit-{entry.number:08d}-{entry.token}.{kind}"
+        waiting = FileSystems.join(self.output, TEMPORARY, name)
+        with FileSystems.create(waiting, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
+            stream.write(content)
+        FileSystems.rename([waiting], [path])
 
     def drop_attempts(self, number: int) -> None:
         """Takes away what other attempts at a published commit have left: no checkpoint knows them."""

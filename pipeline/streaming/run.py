@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -26,7 +27,7 @@ from schemas.errors import JobError, UsageError
 from transforms.convert import Target
 from transforms.dofns import HookSpec
 
-STREAMING_CONFIGS = ("flink_streaming", "flink_streaming_local", "dataflow_streaming")
+STREAMING_CONFIGS = ("flink_streaming", "flink_streaming_local", "prism_streaming", "dataflow_streaming")
 _LINE_SECONDS = 60.0
 _LOOK_SECONDS = 1.0
 _ENDED = (PipelineState.DONE, PipelineState.FAILED, PipelineState.CANCELLED, PipelineState.DRAINED)
@@ -52,7 +53,14 @@ def run_stream(arguments: argparse.Namespace, rest: Sequence[str], own_options: 
         sys.stderr.write(f"threadloom: started{named(job)}; commits appear in {options.output}\n")
     if arguments.no_wait or pipeline_options.get_all_options().get("template_location"):
         return DONE
-    _stay_with(job, options.output, None if arguments.quiet else sys.stderr)
+    try:
+        _stay_with(job, options.output, None if arguments.quiet else sys.stderr)
+    except KeyboardInterrupt as stopped:
+        with contextlib.suppress(Exception):
+            job.cancel()
+        commits = len(CommitLog(options.output).numbers())
+        sys.stderr.write(f"threadloom: stopped; {options.output} has {commits} commits\n")
+        return 128 + (stopped.args[0] if stopped.args else signal.SIGINT)
     return DONE
 
 
@@ -139,7 +147,7 @@ def _started(plan: StreamPlan, options: PipelineOptions) -> PipelineResult:
 
 
 def _stay_with(job: PipelineResult, output: str, lines: TextIO | None) -> None:
-    """Prints a line a minute until the job ends. Stopped, it cancels the job. Raises JobError."""
+    """Prints a line a minute until the job ends. Raises JobError."""
     printed = time.monotonic()
     try:
         while (state := job.state) not in _ENDED:
@@ -147,10 +155,6 @@ def _stay_with(job: PipelineResult, output: str, lines: TextIO | None) -> None:
             if lines is not None and time.monotonic() - printed >= _LINE_SECONDS:
                 printed = time.monotonic()
                 _print_line(output, lines)
-    except KeyboardInterrupt:
-        with contextlib.suppress(Exception):
-            job.cancel()
-        raise
     except Exception as error:  # whatever the runner's client raises when nobody answers
         raise JobError("the job server does not answer any more; the job itself may go on") from error
     if state == PipelineState.FAILED:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,9 @@ import polars
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from commit_logs import commit_all
 from langchain_core.messages import messages_from_dict
-from product import ARCHIVES, FIVE, chat, rows, run, write_lines
+from product import ARCHIVES, FIVE, ROOT, chat, rows, run, write_lines
 
 from schemas.avro import NAMES, avro_schema
 
@@ -61,6 +63,23 @@ def test_load_dataset_reads_every_config(output: Path, load: Any) -> None:
     manifest = json.loads((output / "manifest.json").read_text())
     assert load(output, "replay").num_rows == manifest["datasets"]["replay"]["rows"]
     assert load(output, "rejected").num_rows == manifest["rejected"]["rows"]
+
+
+def test_others_read_what_streaming_writes(tmp_path: Path, load: Any) -> None:
+    archives = [str(ARCHIVES / pattern) for pattern in FIVE]
+    commit_all(tmp_path / "stream-out", archives, rows=True)
+    training = load(tmp_path / "stream-out")
+    ours = {(row["thread_id"], row["session"]): row for row in rows(tmp_path / "stream-out", "training")}
+    assert training.num_rows == len(ours) > 500
+    for row in training:
+        assert row["messages"] == ours[row["thread_id"], row["session"]]["messages"]
+        assert row["version"] == 1
+    replay = load(tmp_path / "stream-out", "replay")
+    assert [message["type"] for message in replay[0]["messages"]]
+    # The query of README, over an output with one version of each session.
+    (query,) = re.findall(r"```sql\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    latest = duckdb.sql(query.replace("stream/replay", f"{tmp_path}/stream-out/replay")).fetchall()
+    assert len(latest) == replay.num_rows
 
 
 def test_load_dataset_reads_roles_and_texts(tmp_path: Path, load: Any) -> None:

@@ -14,12 +14,15 @@ from apache_beam.transforms.window import GlobalWindow
 from apache_beam.utils.timestamp import Timestamp
 from apache_beam.utils.windowed_value import WindowedValue
 
-from pipeline.reading import blocks_of_split
+from pipeline.inputs import Split
+from pipeline.reading import Block, blocks_of_split
 from pipeline.streaming.parcels import addressed
 from pipeline.streaming.watch import FileSplit
+from pipeline.writing import file_problem
 from schemas.arrow import RECORDS
 from schemas.parcels import ReadParcel
-from schemas.records import Rejected
+from schemas.reasons import Reject
+from schemas.records import Place, Rejected
 from transforms.decode import Source
 from transforms.record_tables import by_shard, packed_table
 from transforms.session_rejects import read_reject_table
@@ -72,7 +75,7 @@ class _ReadFile(beam.DoFn):  # type: ignore[misc]
         split, arrived_ms = element.split, time.micros // 1000
         held: list[pa.Table] = []
         rejects: list[Rejected] = []
-        for block in blocks_of_split(split, self._source):
+        for block in _readable_blocks(split, self._source):
             held.append(block.table)
             rejects += block.rejects
             if sum(table.nbytes for table in held) >= _FLUSH_BYTES:
@@ -94,6 +97,16 @@ class _ReadFile(beam.DoFn):  # type: ignore[misc]
         yield from by_lane(batch, self._lanes)
         parcel = batch.parcel(file.split.format.value, file.size, file.ranges, ended)
         yield TaggedOutput(PARCELS, addressed(parcel))
+
+
+def _readable_blocks(split: Split, source: Source) -> Iterator[Block]:
+    """The blocks of a split; of a file that is gone, or closed to us, a reject: the job goes on."""
+    try:
+        yield from blocks_of_split(split, source)
+    except (FileNotFoundError, PermissionError) as error:
+        detail = f"the file cannot be opened: {file_problem(error)}"
+        rejected = Rejected(Place(split.file, split.start), Reject.BROKEN_FILE, detail)
+        yield Block(RECORDS.empty_table(), [rejected])
 
 
 class _ReadMessages(beam.DoFn):  # type: ignore[misc]

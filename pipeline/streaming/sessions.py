@@ -95,7 +95,6 @@ class _CloseSessions(beam.DoFn):  # type: ignore[misc]
         self._late = Metrics.counter("threadloom", "late_messages")
         self._too_late = Metrics.counter("threadloom", "messages_beyond_the_allowance")
         self._given = Metrics.counter("threadloom", "sessions_given")
-        self._open = Metrics.gauge("threadloom", "open_sessions")
 
     def process(
         self,
@@ -224,7 +223,6 @@ class _CloseSessions(beam.DoFn):  # type: ignore[misc]
         self._late.inc(done.late)
         self._too_late.inc(done.too_late)
         self._given.inc(given)
-        self._open.set(done.open_sessions)
         return LaneParcel(lane, done.open_sessions, given, done.late, done.too_late)
 
 

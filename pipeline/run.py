@@ -20,6 +20,7 @@ from apache_beam.runners.runner import PipelineResult
 from pipeline.beam_options import beam_options, runs_in_process
 from pipeline.commit import MANIFEST, SUCCESS, discard, read_bytes
 from pipeline.graph import build
+from pipeline.job_server import check_job_server
 from pipeline.memory import available_bytes, check_memory
 from pipeline.options import RunOptions, parsed_limit
 from pipeline.plan import Plan, planned
@@ -39,6 +40,7 @@ def run(arguments: argparse.Namespace, rest: Sequence[str], own_options: Sequenc
     pipeline_options = beam_options(rest, own_options)
     options = run_options(arguments)
     check_no_wait(arguments, pipeline_options)
+    check_job_server(pipeline_options)
     quiet_beam()
     FileSystems.set_options(pipeline_options)
     plan = planned(options, in_process=runs_in_process(pipeline_options))

@@ -21,6 +21,7 @@ from apache_beam.io.filesystems import FileSystems
 
 from pipeline.beam_options import beam_options, runs_in_process
 from pipeline.inputs import FileFormat, InputFile, Split
+from pipeline.job_server import check_job_server
 from pipeline.options import RunOptions, shards_for
 from pipeline.plan import Plan, check_output, spill_folder
 from pipeline.reading import Block
@@ -43,6 +44,7 @@ _ROWS_A_BLOCK = 1 << 16
 def compact(arguments: argparse.Namespace, rest: Sequence[str], own_options: Sequence[str]) -> int:
     """Carries the compaction out and gives the exit code. Raises UsageError, JobError."""
     pipeline_options = beam_options(rest, own_options)
+    check_job_server(pipeline_options)
     quiet_beam()
     FileSystems.set_options(pipeline_options)
     commits = list(CommitLog(arguments.source).manifests())

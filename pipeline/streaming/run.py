@@ -17,6 +17,7 @@ from apache_beam.runners.runner import PipelineResult, PipelineState
 
 from pipeline.beam_options import beam_options, runs_in_process
 from pipeline.commit import has_result
+from pipeline.job_server import check_job_server
 from pipeline.options import RunOptions
 from pipeline.run import DONE, named, own_error, quiet_beam, run_options
 from pipeline.streaming.graph import StreamPlan, build_stream
@@ -44,6 +45,7 @@ def run_stream(arguments: argparse.Namespace, rest: Sequence[str], own_options: 
         raise UsageError(
             f"--streaming needs a runner that never ends, this process is none: add one of {configs}"
         )
+    check_job_server(pipeline_options)
     quiet_beam()
     FileSystems.set_options(pipeline_options)
     plan = stream_plan(options, stream)

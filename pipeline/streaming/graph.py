@@ -14,7 +14,6 @@ from typing import Any
 import apache_beam as beam
 import msgspec
 from apache_beam.pvalue import DoOutputsTuple, PCollection
-from apache_beam.transforms.periodicsequence import PeriodicImpulse
 
 from pipeline.options import RunOptions
 from pipeline.streaming.brokers import KafkaMessages, PubsubMessages
@@ -25,11 +24,13 @@ from pipeline.streaming.options import StreamOptions
 from pipeline.streaming.parcels import TICK
 from pipeline.streaming.reading import PARCELS, ReadFiles, ReadMessages
 from pipeline.streaming.sessions import LANE_PARCELS, GroupIntoSessions
+from pipeline.streaming.ticks import NowAndThen
 from pipeline.streaming.watch import WatchFiles
 from transforms.convert import Target
 from transforms.dofns import HookSpec
 
-_TICK_SECONDS = 1.0
+# A commit is due, or may be published, also where nothing comes.
+_TICK_MS = 1000
 
 
 class StreamPlan(msgspec.Struct, frozen=True):
@@ -39,6 +40,8 @@ class StreamPlan(msgspec.Struct, frozen=True):
     stream: StreamOptions
     targets: list[Target]
     hooks: HookSpec
+    # On Flink time is the clock's, see `ticks`.
+    on_flink: bool = False
 
     @property
     def preparing(self) -> Preparing:
@@ -51,7 +54,12 @@ def build_stream(pipeline: beam.Pipeline, plan: StreamPlan) -> PCollection:
     """Adds the job to the pipeline; gives the number of each commit as it is prepared."""
     read = pipeline | "Read" >> ReadStream(plan)
     parcels = written_parcels(read["records"], plan)
-    ticks = pipeline | "Ticks" >> Ticks()
+    now_and_then = NowAndThen(_TICK_MS, on_flink=plan.on_flink)
+    ticks = (
+        pipeline
+        | "Now and then" >> now_and_then
+        | "Ticks" >> beam.Map(_tick).with_output_types(tuple[int, bytes])
+    )
     everything = (read[PARCELS], *parcels, ticks) | "All parcels" >> beam.Flatten()
     rule = CommitRule(plan.stream.commit_ms, plan.stream.commit_bytes)
     return everything | "Commit" >> CommitParcels(plan.preparing, rule)
@@ -60,7 +68,9 @@ def build_stream(pipeline: beam.Pipeline, plan: StreamPlan) -> PCollection:
 def written_parcels(records: PCollection, plan: StreamPlan) -> list[PCollection]:
     """(lane, packed records) … -> parcels of the sessions that are over: their number, rows and rejects"""
     stream = plan.stream
-    sessions = records | "Group into sessions" >> GroupIntoSessions(stream.rule, stream.granule_ms)
+    sessions = records | "Group into sessions" >> GroupIntoSessions(
+        stream.rule, stream.granule_ms, by_clock=plan.on_flink
+    )
     parcels = [sessions[LANE_PARCELS]]
     for target in plan.targets:
         convert = ConvertSessions(target, plan.hooks, plan.options.duplicates_kind)
@@ -78,24 +88,15 @@ class ReadStream(beam.PTransform):  # type: ignore[misc]
     def expand(self, begin: Any) -> DoOutputsTuple:
         stream, source = self._plan.stream, self._plan.options.source_kind
         if stream.watch:
-            files = begin | "Watch files" >> WatchFiles(stream.watch, stream.poll_ms)
+            files = begin | "Watch files" >> WatchFiles(
+                stream.watch, stream.poll_ms, on_flink=self._plan.on_flink
+            )
             return files | "Read files" >> ReadFiles(source, stream.lanes)
         if stream.kafka_topics:
             messages = begin | "Kafka" >> KafkaMessages(stream)
         else:
             messages = begin | "Pub/Sub" >> PubsubMessages(str(stream.pubsub_subscription))
         return messages | "Read messages" >> ReadMessages(source, stream.lanes)
-
-
-class Ticks(beam.PTransform):  # type: ignore[misc]
-    """-> (0, b"") once a second: a commit is due, or may be published, also where nothing comes"""
-
-    def expand(self, begin: Any) -> PCollection:
-        return (
-            begin
-            | "Once a second" >> PeriodicImpulse(fire_interval=_TICK_SECONDS, apply_windowing=False)
-            | "Tick" >> beam.Map(_tick).with_output_types(tuple[int, bytes])
-        )
 
 
 def _tick(_time: object) -> tuple[int, bytes]:

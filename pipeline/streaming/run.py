@@ -48,7 +48,9 @@ def run_stream(arguments: argparse.Namespace, rest: Sequence[str], own_options: 
     check_job_server(pipeline_options)
     quiet_beam()
     FileSystems.set_options(pipeline_options)
-    plan = stream_plan(options, stream)
+    # No other runner has this option, and without checkpoints Flink would never publish a commit.
+    on_flink = pipeline_options.get_all_options().get("checkpointing_interval") is not None
+    plan = stream_plan(options, stream, on_flink=on_flink)
     _check_output(options.output, goes_on=_goes_on(pipeline_options))
     job = _started(plan, pipeline_options)
     if not arguments.quiet:
@@ -90,7 +92,7 @@ def stream_options(arguments: argparse.Namespace) -> StreamOptions:
     return StreamOptions(**values)
 
 
-def stream_plan(options: RunOptions, stream: StreamOptions) -> StreamPlan:
+def stream_plan(options: RunOptions, stream: StreamOptions, *, on_flink: bool = False) -> StreamPlan:
     """The plan for these options. Raises UsageError where a hook cannot be had.
 
     Nothing can be looked at before it comes, so the format is the one that is named, else that of the
@@ -110,7 +112,7 @@ def stream_plan(options: RunOptions, stream: StreamOptions) -> StreamPlan:
         )
         for dataset in options.datasets
     ]
-    return StreamPlan(options, stream, targets, hooks)
+    return StreamPlan(options, stream, targets, hooks, on_flink)
 
 
 def _goes_on(options: PipelineOptions) -> bool:

@@ -6,6 +6,7 @@ in event time: the state of a thread of its own would cost a call to the runner 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -70,9 +71,10 @@ _DECODER = msgspec.msgpack.Decoder(_Lane)
 class GroupIntoSessions(beam.PTransform):  # type: ignore[misc]
     """(lane, packed records) … -> Given, whenever sessions are over; LaneParcel on a tag of its own"""
 
-    def __init__(self, rule: SessionRule, granule_ms: int) -> None:
+    def __init__(self, rule: SessionRule, granule_ms: int, *, by_clock: bool = False) -> None:
         super().__init__()
-        self._close = _CloseSessions(rule, granule_ms)
+        close = _CloseByClock if by_clock else _CloseByWatermark
+        self._close: _CloseSessions = close(rule, granule_ms)
 
     def expand(self, records: PCollection) -> DoOutputsTuple:
         return (
@@ -83,11 +85,12 @@ class GroupIntoSessions(beam.PTransform):  # type: ignore[misc]
 
 
 class _CloseSessions(beam.DoFn):  # type: ignore[misc]
+    """What a lane does when records arrive, and when its moment has come; whose moment, others say."""
+
     WAITING = BagStateSpec("waiting", BytesCoder())
     HELD = BagStateSpec("held", BytesCoder())
     KNOWN = BagStateSpec("known", BytesCoder())
     LANE = ReadModifyWriteStateSpec("lane", BytesCoder())
-    DUE = TimerSpec("due", TimeDomain.WATERMARK)
 
     def __init__(self, rule: SessionRule, granule_ms: int) -> None:
         self._rule = rule
@@ -96,14 +99,7 @@ class _CloseSessions(beam.DoFn):  # type: ignore[misc]
         self._too_late = Metrics.counter("threadloom", "messages_beyond_the_allowance")
         self._given = Metrics.counter("threadloom", "sessions_given")
 
-    def process(
-        self,
-        element: tuple[int, bytes],
-        time: Any = beam.DoFn.TimestampParam,
-        waiting: Any = beam.DoFn.StateParam(WAITING),
-        lane_state: Any = beam.DoFn.StateParam(LANE),
-        due: Any = beam.DoFn.TimerParam(DUE),
-    ) -> None:
+    def _arrive(self, element: tuple[int, bytes], time: Any, waiting: Any, lane_state: Any, due: Any) -> None:
         _key, packed = element
         lane = _lane(lane_state)
         # Time has come as far as the lane knows, or farther: sources that have no watermark but the clock
@@ -117,19 +113,11 @@ class _CloseSessions(beam.DoFn):  # type: ignore[misc]
             lane_state.write(_ENCODER.encode(lane))
         due.set(self._moment(lane))
 
-    @on_timer(DUE)  # type: ignore[untyped-decorator]
-    def close(
-        self,
-        key: Any = beam.DoFn.KeyParam,
-        time: Any = beam.DoFn.TimestampParam,
-        waiting: Any = beam.DoFn.StateParam(WAITING),
-        held: Any = beam.DoFn.StateParam(HELD),
-        known: Any = beam.DoFn.StateParam(KNOWN),
-        lane_state: Any = beam.DoFn.StateParam(LANE),
-        due: Any = beam.DoFn.TimerParam(DUE),
+    def _close(
+        self, key: int, moment_ms: int, waiting: Any, held: Any, known: Any, lane_state: Any, due: Any
     ) -> Iterator[Any]:
         lane = _lane(lane_state)
-        now_ms = max(time.micros // 1000, lane.come_to_ms)
+        now_ms = max(moment_ms, lane.come_to_ms)
         if lane.due_ms is not None and lane.due_ms <= now_ms:
             done = self._closed(lane, now_ms, waiting, held, known)
             if done.given.num_rows or done.withdrawn:
@@ -224,6 +212,63 @@ class _CloseSessions(beam.DoFn):  # type: ignore[misc]
         self._too_late.inc(done.too_late)
         self._given.inc(given)
         return LaneParcel(lane, done.open_sessions, given, done.late, done.too_late)
+
+
+class _CloseByWatermark(_CloseSessions):
+    """Moments of event time, as the runner's watermark tells it."""
+
+    DUE = TimerSpec("due", TimeDomain.WATERMARK)
+
+    def process(
+        self,
+        element: tuple[int, bytes],
+        time: Any = beam.DoFn.TimestampParam,
+        waiting: Any = beam.DoFn.StateParam(_CloseSessions.WAITING),
+        lane: Any = beam.DoFn.StateParam(_CloseSessions.LANE),
+        due: Any = beam.DoFn.TimerParam(DUE),
+    ) -> None:
+        self._arrive(element, time, waiting, lane, due)
+
+    @on_timer(DUE)  # type: ignore[untyped-decorator]
+    def close(
+        self,
+        key: Any = beam.DoFn.KeyParam,
+        time: Any = beam.DoFn.TimestampParam,
+        waiting: Any = beam.DoFn.StateParam(_CloseSessions.WAITING),
+        held: Any = beam.DoFn.StateParam(_CloseSessions.HELD),
+        known: Any = beam.DoFn.StateParam(_CloseSessions.KNOWN),
+        lane: Any = beam.DoFn.StateParam(_CloseSessions.LANE),
+        due: Any = beam.DoFn.TimerParam(DUE),
+    ) -> Iterator[Any]:
+        yield from self._close(key, time.micros // 1000, waiting, held, known, lane, due)
+
+
+class _CloseByClock(_CloseSessions):
+    """The same by the clock, where the runner's source has no watermark."""
+
+    DUE = TimerSpec("due", TimeDomain.REAL_TIME)
+
+    def process(
+        self,
+        element: tuple[int, bytes],
+        time: Any = beam.DoFn.TimestampParam,
+        waiting: Any = beam.DoFn.StateParam(_CloseSessions.WAITING),
+        lane: Any = beam.DoFn.StateParam(_CloseSessions.LANE),
+        due: Any = beam.DoFn.TimerParam(DUE),
+    ) -> None:
+        self._arrive(element, time, waiting, lane, due)
+
+    @on_timer(DUE)  # type: ignore[untyped-decorator]
+    def close(
+        self,
+        key: Any = beam.DoFn.KeyParam,
+        waiting: Any = beam.DoFn.StateParam(_CloseSessions.WAITING),
+        held: Any = beam.DoFn.StateParam(_CloseSessions.HELD),
+        known: Any = beam.DoFn.StateParam(_CloseSessions.KNOWN),
+        lane: Any = beam.DoFn.StateParam(_CloseSessions.LANE),
+        due: Any = beam.DoFn.TimerParam(DUE),
+    ) -> Iterator[Any]:
+        yield from self._close(key, int(time.time() * 1000), waiting, held, known, lane, due)
 
 
 def _sessions_in(given: pa.Table) -> int:

@@ -10,10 +10,10 @@ import msgspec
 from apache_beam.coders import BytesCoder
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.pvalue import PBegin, PCollection
-from apache_beam.transforms.periodicsequence import PeriodicImpulse
 from apache_beam.transforms.userstate import ReadModifyWriteStateSpec
 
 from pipeline.inputs import SPLIT_BYTES, InputFile, Split, format_of, splits_of
+from pipeline.streaming.ticks import NowAndThen
 from schemas.errors import UsageError
 
 
@@ -33,27 +33,33 @@ class _Seen(msgspec.Struct, array_like=True):
     taken: bool
 
 
+class _Looks(msgspec.Struct):
+    """The files that were seen, and when the last look was."""
+
+    last_ms: int = 0
+    seen: dict[str, _Seen] = {}
+
+
 class WatchFiles(beam.PTransform):  # type: ignore[misc]
     """-> FileSplit … of every file that appears. A file is taken when two looks have found it the same."""
 
-    def __init__(self, patterns: Sequence[str], poll_ms: int) -> None:
+    def __init__(self, patterns: Sequence[str], poll_ms: int, *, on_flink: bool) -> None:
         super().__init__()
-        self._look = _LookForFiles(patterns)
-        self._poll_ms = poll_ms
+        self._look = _LookForFiles(patterns, poll_ms)
+        self._now_and_then = NowAndThen(poll_ms, on_flink=on_flink)
 
     def expand(self, begin: PBegin) -> PCollection:
         return (
             begin
-            | "Look now and then"
-            >> PeriodicImpulse(fire_interval=self._poll_ms / 1000, apply_windowing=False)
+            | "Look now and then" >> self._now_and_then
             | "One who looks" >> beam.Map(_one_who_looks).with_output_types(tuple[int, int])
             | "Look for files" >> beam.ParDo(self._look).with_output_types(FileSplit)
             | "Spread files" >> beam.Reshuffle()
         )
 
 
-def _one_who_looks(_time: object) -> tuple[int, int]:
-    return 0, 0
+def _one_who_looks(now_ms: int) -> tuple[int, int]:
+    return 0, now_ms
 
 
 class _LookForFiles(beam.DoFn):  # type: ignore[misc]
@@ -61,25 +67,30 @@ class _LookForFiles(beam.DoFn):  # type: ignore[misc]
 
     SEEN = ReadModifyWriteStateSpec("seen", BytesCoder())
 
-    def __init__(self, patterns: Sequence[str]) -> None:
+    def __init__(self, patterns: Sequence[str], poll_ms: int) -> None:
         self._patterns = list(patterns)
+        self._poll_ms = poll_ms
 
     def process(
         self,
-        _element: tuple[int, int],
+        element: tuple[int, int],
         state: Any = beam.DoFn.StateParam(SEEN),
     ) -> Iterator[FileSplit]:
         packed = state.read()
-        seen = {} if packed is None else _SEEN.decode(packed)
-        taken = newly_settled(seen, _found(self._patterns))
-        state.write(msgspec.msgpack.encode(seen))
+        looks = _Looks() if packed is None else _DECODER.decode(packed)
+        # Several sources may say that it is time: two looks at one moment would find every file the same.
+        if element[1] - looks.last_ms < self._poll_ms // 2:
+            return
+        looks.last_ms = element[1]
+        taken = newly_settled(looks.seen, _found(self._patterns))
+        state.write(msgspec.msgpack.encode(looks))
         for file in taken:
             splits = splits_of([file], SPLIT_BYTES)
             for split in splits:
                 yield FileSplit(split, file.size, len(splits))
 
 
-_SEEN = msgspec.msgpack.Decoder(dict[str, _Seen])
+_DECODER = msgspec.msgpack.Decoder(_Looks)
 
 
 def _found(patterns: Sequence[str]) -> dict[str, tuple[int, float]]:

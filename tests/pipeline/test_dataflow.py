@@ -122,7 +122,7 @@ def test_translation_of_a_job_that_never_ends(gs: Store) -> None:
     keyed = {one.unique_name for one in transforms if _has_state(one)}
     assert keyed == {
         "Commit/Gather and commit",
-        "Group into sessions/Close sessions/ParDo(_CloseSessions)",
+        "Group into sessions/Close sessions/ParDo(_CloseByWatermark)",
     }
     assert not [name for name in gs.objects() if name.startswith("out/")]
 

@@ -35,8 +35,7 @@ class FlinkServerOptions(PipelineOptions):  # type: ignore[misc]
             "--finish_bundle_before_checkpointing",
             action="store_true",
             default=None,
-            help="end a bundle before a checkpoint; without, what a bundle gives waits for the next one, and "
-            "a source that starts with one element and finds a checkpoint there never starts",
+            help="end a bundle before a checkpoint; without, what it gives waits for the next one",
         )
         parser.add_argument(
             "--state_backend",

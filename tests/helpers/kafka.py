@@ -10,8 +10,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 from servers import CACHE, ROOT, Servers, answers, free_ports
 
 POM = Path(__file__).parent / "broker.pom.xml"
@@ -64,12 +62,16 @@ class Kafka(Servers):
         self.wait(lambda: answers(self.expansion), "the expansion service")
 
     def create(self, topic: str, partitions: int) -> None:
+        from confluent_kafka.admin import AdminClient, NewTopic
+
         admin = AdminClient({"bootstrap.servers": self.address})
         for made in admin.create_topics([NewTopic(topic, partitions, 1)]).values():
             made.result(30)
 
     def produce(self, topic: str, records: Sequence[dict[str, Any] | bytes], partitions: int) -> None:
         """Sends them, those of a thread to one partition, and waits until the broker has them."""
+        from confluent_kafka import Producer
+
         producer = Producer({"bootstrap.servers": self.address, "linger.ms": 5})
         for record in records:
             value = record if isinstance(record, bytes) else json.dumps(record).encode()

@@ -75,7 +75,6 @@ class _CommitParcels(beam.DoFn):  # type: ignore[misc]
         self._commits = Metrics.counter("threadloom", "commits")
         self._open = Metrics.gauge("threadloom", "open_sessions")
         self._lag = Metrics.gauge("threadloom", "lag_seconds")
-
         self._shared = Shared()
 
     def setup(self) -> None:

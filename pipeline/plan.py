@@ -52,11 +52,7 @@ def planned(options: RunOptions, *, in_process: bool) -> Plan:
     In the process, records wait for their shard in files beside a local output, not in memory.
     """
     inputs = matched_files(options.input)
-    hooks = HookSpec(options.attachment_root, options.transform_message, options.on_unsupported_attachment)
-    try:
-        hooks.resolved()
-    except ValueError as error:
-        raise UsageError(str(error)) from None
+    hooks = checked_hooks(options)
     shards = shards_for([(file.format, file.size) for file in inputs], options.num_shards)
     files = ShardFiles(options.output, uuid.uuid4().hex, shards)
     check_output(options, inputs)
@@ -78,9 +74,23 @@ def spill_folder(files: ShardFiles, *, in_process: bool) -> str | None:
     return files.temporary if in_process and "://" not in files.output else None
 
 
+def checked_hooks(options: RunOptions) -> HookSpec:
+    """The hooks that the options name. Raises UsageError where one cannot be had."""
+    hooks = HookSpec(options.attachment_root, options.transform_message, options.on_unsupported_attachment)
+    try:
+        hooks.resolved()
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    return hooks
+
+
 def _targets(options: RunOptions, inputs: Sequence[InputFile]) -> list[Target]:
     needs_a_look = options.format is None and Dataset.TRAINING in options.datasets
-    holds_agui = needs_a_look and _holds_agui(inputs, options.source_kind)
+    return targets_of(options, holds_agui=needs_a_look and _holds_agui(inputs, options.source_kind))
+
+
+def targets_of(options: RunOptions, *, holds_agui: bool) -> list[Target]:
+    """The datasets of the options, by what the archive holds."""
     return [
         Target(
             dataset,

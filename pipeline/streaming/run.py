@@ -19,14 +19,13 @@ from pipeline.beam_options import beam_options, runs_in_process
 from pipeline.commit import has_result
 from pipeline.job_server import check_job_server
 from pipeline.options import RunOptions
+from pipeline.plan import checked_hooks, targets_of
 from pipeline.run import DONE, named, own_error, quiet_beam, run_options
 from pipeline.streaming.graph import StreamPlan, build_stream
 from pipeline.streaming.log import CommitLog
 from pipeline.streaming.options import LANES, StreamOptions, milliseconds, size_in_bytes
 from pipeline.streaming.status import read_status
 from schemas.errors import JobError, UsageError
-from transforms.convert import Target
-from transforms.dofns import HookSpec
 
 STREAMING_CONFIGS = ("flink_streaming", "flink_streaming_local", "prism_streaming", "dataflow_streaming")
 _LINE_SECONDS = 60.0
@@ -45,17 +44,20 @@ def run_stream(arguments: argparse.Namespace, rest: Sequence[str], own_options: 
         raise UsageError(
             f"--streaming needs a runner that never ends, this process is none: add one of {configs}"
         )
-    check_job_server(pipeline_options)
     quiet_beam()
     FileSystems.set_options(pipeline_options)
     # No other runner has this option, and without checkpoints Flink would never publish a commit.
-    on_flink = pipeline_options.get_all_options().get("checkpointing_interval") is not None
+    given = pipeline_options.get_all_options()
+    on_flink = given.get("checkpointing_interval") is not None
+    if on_flink and not given.get("state_backend_storage_path"):
+        raise UsageError("--state_backend_storage_path is needed: where checkpoints go, on all machines")
     plan = stream_plan(options, stream, on_flink=on_flink)
+    check_job_server(pipeline_options)
     _check_output(options.output, goes_on=_goes_on(pipeline_options))
     job = _started(plan, pipeline_options)
     if not arguments.quiet:
         sys.stderr.write(f"threadloom: started{named(job)}; commits appear in {options.output}\n")
-    if arguments.no_wait or pipeline_options.get_all_options().get("template_location"):
+    if arguments.no_wait or given.get("template_location"):
         return DONE
     try:
         _stay_with(job, options.output, None if arguments.quiet else sys.stderr)
@@ -76,7 +78,7 @@ def stream_options(arguments: argparse.Namespace) -> StreamOptions:
         "kafka_topics": tuple(arguments.kafka_topic or ()),
         "kafka_expansion_service": arguments.kafka_expansion_service,
         "pubsub_subscription": arguments.pubsub_subscription,
-        "lanes": arguments.num_shards or LANES,
+        "lanes": LANES if arguments.num_shards is None else arguments.num_shards,
     }
     for option, name in (
         ("poll_every", "poll_ms"),
@@ -98,21 +100,8 @@ def stream_plan(options: RunOptions, stream: StreamOptions, *, on_flink: bool = 
     Nothing can be looked at before it comes, so the format is the one that is named, else that of the
     vocabulary that `--source` names.
     """
-    hooks = HookSpec(options.attachment_root, options.transform_message, options.on_unsupported_attachment)
-    try:
-        hooks.resolved()
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-    targets = [
-        Target(
-            dataset,
-            options.format_for(dataset, holds_agui=options.source == "ag-ui"),
-            options.guard_options,
-            options.include_names,
-        )
-        for dataset in options.datasets
-    ]
-    return StreamPlan(options, stream, targets, hooks, on_flink)
+    targets = targets_of(options, holds_agui=options.source == "ag-ui")
+    return StreamPlan(options, stream, targets, checked_hooks(options), on_flink)
 
 
 def _goes_on(options: PipelineOptions) -> bool:

@@ -87,6 +87,14 @@ def test_the_process_itself_cannot(tmp_path: Path, runner: list[str]) -> None:
     assert not (tmp_path / "out").exists()
 
 
+def test_a_cluster_needs_a_place_for_its_checkpoints(tmp_path: Path) -> None:
+    """Said before the job server is looked for, and before anything is written."""
+    what = ["--streaming", "--watch", "a/*", "--output", tmp_path / "out"]
+    code, told = here("run", *what, f"@{CONFIGS / 'flink_streaming.args'}")
+    assert code == 2
+    assert "--state_backend_storage_path is needed" in told
+
+
 def test_defaults_are_those_that_are_told() -> None:
     options = StreamOptions(watch=("a/*",))
     assert (options.gap_ms, options.lateness_ms) == (1_800_000, 0)
